@@ -1,0 +1,2 @@
+//! The `packferry` command.
+fn main() {}
