@@ -1,0 +1,94 @@
+//! Every rule that a pack can break and every warning it can earn: code, severity, what it means, how to mend it. Other files
+//! construct diagnostics through the constants here and never invent a code; `docs/diagnostics.md` is generated from them.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// How bad a diagnostic is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Severity {
+    /// Worth knowing; everything is served.
+    Warning,
+    /// A declared module is not delivered; the rest of its pack is.
+    Skipped,
+    /// The pack is withheld whole.
+    Error,
+}
+
+/// One rule.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// Stable code, part of `--json` and of the build report.
+    pub code: &'static str,
+    /// How bad breaking it is.
+    pub severity: Severity,
+    /// What it asks for, in one sentence.
+    pub summary: &'static str,
+    /// How to mend a pack that breaks it.
+    pub hint: &'static str,
+}
+
+/// A place in one of a pack's files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Location {
+    /// Path in the pack, `/`-separated: a file id, `package.json` or `SKILL.md`.
+    pub file: String,
+    /// Byte offsets in the file, where the fault has a place.
+    pub span: Option<Range<usize>>,
+    /// The file's text, for an excerpt with line and column. None for binaries.
+    pub text: Option<Arc<str>>,
+}
+
+/// One finding about a pack.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// The rule.
+    pub rule: &'static Rule,
+    /// The final sentence. Names pack, file and module; never a path outside the pack.
+    pub message: String,
+    /// Where, if it has a place in a file.
+    pub location: Option<Location>,
+}
+
+impl Diagnostic {
+    /// A finding without a place.
+    #[must_use]
+    pub fn new(rule: &'static Rule, message: impl Into<String>) -> Self {
+        Self {
+            rule,
+            message: message.into(),
+            location: None,
+        }
+    }
+
+    /// The finding, placed in `file`.
+    #[must_use]
+    pub fn at(mut self, file: &str, span: Option<Range<usize>>, text: Option<&Arc<str>>) -> Self {
+        self.location = Some(Location {
+            file: file.to_owned(),
+            span,
+            text: text.map(Arc::clone),
+        });
+        self
+    }
+}
+
+macro_rules! rules {
+    ($($(#[$doc:meta])* $name:ident = $severity:ident $code:literal, $summary:literal, $hint:literal;)*) => {
+        $($(#[$doc])* pub const $name: Rule =
+            Rule { code: $code, severity: Severity::$severity, summary: $summary, hint: $hint };)*
+
+        /// Every rule, in the order of the documentation.
+        pub const RULES: &[&Rule] = &[$(&$name),*];
+    };
+}
+
+rules! {
+    /// Two directories of equal standing hold packs of one name.
+    DUPLICATE_PACK = Error "duplicate-pack",
+        "A pack name is found once among the search roots.",
+        "Remove one of the two directories, or build them into separate releases.";
+}
