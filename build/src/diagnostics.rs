@@ -91,4 +91,8 @@ rules! {
     DUPLICATE_PACK = Error "duplicate-pack",
         "A pack name is found once among the search roots.",
         "Remove one of the two directories, or build them into separate releases.";
+    /// A host entry, and no registry was given.
+    HOST_NOT_REGISTERED = Skipped "host-not-registered",
+        "A host module is delivered only where the operator registers it.",
+        "Pass --config with a packferry.toml that lists the host module, its owner and its exports.";
 }

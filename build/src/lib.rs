@@ -2,7 +2,10 @@
 //!
 //! The path of a pack is readable in `pipeline.rs`, top to bottom; one file a stage.
 
+pub mod bundled;
 pub mod diagnostics;
 pub mod discover;
+pub mod exports;
+pub mod link;
 pub mod package_json;
 pub mod validate;

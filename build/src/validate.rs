@@ -28,13 +28,23 @@ pub struct ValidFile {
     pub exports: ExportNames,
 }
 
-/// The names that a JavaScript file exports.
+/// What a JavaScript file exports.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportNames {
     /// Names it states itself, `default` included, `export * as x` included.
-    pub named: Vec<String>,
+    pub named: Vec<NamedExport>,
     /// Files of the pack whose names it re-exports by `export * from`.
     pub stars: Vec<FileId>,
+}
+
+/// A name that a JavaScript file exports by stating it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedExport {
+    /// The name.
+    pub name: String,
+    /// Where it comes from, if another file of the pack declares it: the file and its name there (`export { a as b } from`, or
+    /// an import that is exported again). None for a binding of this file, and for a namespace.
+    pub origin: Option<(FileId, String)>,
 }
 
 /// What stands behind a declared module.
