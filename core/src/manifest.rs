@@ -330,6 +330,6 @@ fn packs_json<'a>(packs: impl Iterator<Item = &'a str>) -> String {
     format!("{{\"version\":1,\"packs\":[{}]}}", packs.collect::<Vec<_>>().join(","))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(target_arch = "wasm32")))]
 #[path = "manifest_tests.rs"]
 mod tests;
