@@ -89,3 +89,148 @@ fn post_order<'a>(pack: &'a ValidPack, entry: &FileId) -> Vec<(&'a FileId, &'a V
     }
     order
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use packferry_core::digest::BlobDigest;
+    use packferry_core::id::PackName;
+    use packferry_core::payload::FileKind;
+
+    use super::*;
+    use crate::discover::PackDir;
+    use crate::validate::{ExportNames, NamedExport};
+
+    /// One file: its id, its own names (`name` or `name<file:name`), and what it re-exports by `export *`.
+    type Row = (&'static str, &'static [&'static str], &'static [&'static str]);
+
+    fn id(text: &str) -> FileId {
+        FileId::parse(text).unwrap()
+    }
+
+    fn named(text: &str) -> NamedExport {
+        match text.split_once('<') {
+            None => NamedExport {
+                name: text.into(),
+                origin: None,
+            },
+            Some((name, origin)) => {
+                let (file, there) = origin.split_once(':').unwrap();
+                NamedExport {
+                    name: name.into(),
+                    origin: Some((id(file), there.into())),
+                }
+            }
+        }
+    }
+
+    fn pack(rows: &[Row]) -> ValidPack {
+        let file = |(name, own, stars): &Row| {
+            let exports = ExportNames {
+                named: own.iter().map(|text| named(text)).collect(),
+                stars: stars.iter().map(|text| id(text)).collect(),
+            };
+            let file = ValidFile {
+                kind: FileKind::Js,
+                bytes: [].into(),
+                sha256: BlobDigest::of(b""),
+                internal: true,
+                specifier: None,
+                dependencies: Vec::new(),
+                exports,
+            };
+            (id(name), file)
+        };
+        ValidPack {
+            dir: PackDir {
+                shown: "p".into(),
+                real: "p".into(),
+                named: true,
+            },
+            name: PackName::parse("p").unwrap(),
+            version: None,
+            description: None,
+            internal: Vec::new(),
+            modules: Vec::new(),
+            files: rows.iter().map(file).collect::<BTreeMap<_, _>>(),
+        }
+    }
+
+    #[test]
+    fn names_follow_the_language() {
+        let cases: &[(&str, &[Row], &[&str])] = &[
+            ("own names", &[("e", &["b", "default"], &[])], &["b", "default"]),
+            (
+                "a star leaves default behind",
+                &[("e", &[], &["a"]), ("a", &["default", "x"], &[])],
+                &["x"],
+            ),
+            (
+                "two declarations are ambiguous",
+                &[("e", &[], &["a", "b"]), ("a", &["x"], &[]), ("b", &["x"], &[])],
+                &[],
+            ),
+            (
+                "its own name wins",
+                &[("e", &["x"], &["a", "b"]), ("a", &["x"], &[]), ("b", &["x"], &[])],
+                &["x"],
+            ),
+            (
+                "a nearer name hides a farther one",
+                &[("e", &[], &["a"]), ("a", &["x"], &["b"]), ("b", &["x"], &[])],
+                &["x"],
+            ),
+            (
+                "one declaration on two ways is one",
+                &[
+                    ("e", &[], &["a", "b"]),
+                    ("a", &["x<c:x"], &[]),
+                    ("b", &[], &["c"]),
+                    ("c", &["x"], &[]),
+                ],
+                &["x"],
+            ),
+            (
+                "ambiguity is handed on",
+                &[
+                    ("e", &[], &["d"]),
+                    ("d", &[], &["a", "b"]),
+                    ("a", &["x", "y"], &[]),
+                    ("b", &["x"], &[]),
+                ],
+                &["y"],
+            ),
+            (
+                "a renamed export is its origin",
+                &[
+                    ("e", &[], &["a", "b"]),
+                    ("a", &["x<c:z"], &[]),
+                    ("b", &["x<c:z"], &[]),
+                    ("c", &["z"], &[]),
+                ],
+                &["x"],
+            ),
+            ("a star of nothing", &[("e", &["x"], &["gone"])], &["x"]),
+        ];
+        for (what, rows, names) in cases {
+            assert_eq!(exported_names(&pack(rows), &id("e")), *names, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_long_chain_takes_no_stack() {
+        let mut chain = pack(&[]);
+        let names: Vec<String> = (0..50_000).map(|n| format!("f{n}")).collect();
+        let base = pack(&[("e", &[], &[])]).files.remove(&id("e")).unwrap();
+        for pair in names.windows(2) {
+            let mut file = base.clone();
+            file.exports.stars = vec![id(&pair[1])];
+            chain.files.insert(id(&pair[0]), file);
+        }
+        let mut last = base;
+        last.exports.named = vec![named("x")];
+        chain.files.insert(id("f49999"), last);
+        assert_eq!(exported_names(&chain, &id("f0")), ["x"]);
+    }
+}
