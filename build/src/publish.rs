@@ -92,6 +92,8 @@ pub struct Published {
 /// Bytes and number of entries in one write: large enough to be quick, small enough to bound memory.
 const BATCH_BYTES: usize = 8 << 20;
 const BATCH_ENTRIES: usize = 500;
+/// Keys in one question about what is missing.
+const ASK_KEYS: usize = 10_000;
 
 /// Publishes `release` on `channel` of `target`. Keys that the target has are not written again.
 ///
@@ -195,7 +197,10 @@ fn write_phase(
     bar: &crate::progress::Bar,
 ) -> Result<usize, Fault> {
     let keys: Vec<String> = phase.iter().map(StorageKey::to_string).collect();
-    let missing = target.missing(&keys)?;
+    let mut missing = BTreeSet::new();
+    for some in keys.chunks(ASK_KEYS) {
+        missing.extend(target.missing(some)?);
+    }
     bar.advance(keys.len() - missing.len());
     let mut batch = Vec::new();
     let mut bytes = 0;
