@@ -1,0 +1,78 @@
+//! The module that the runtime calls: hands requests to Rust, and survives its panics.
+//!
+//! A panic ends in a trap, and after a trap nothing in the WebAssembly instance can be relied on: the
+//! request that caused it would never be answered, nor would the others that the instance was working
+//! on. So they are all answered here, with 500, and the next request gets a new instance. What a request
+//! means is decided in Rust, never here.
+
+import * as worker from "./index.js";
+
+const BODY = JSON.stringify({
+  type: "about:blank",
+  title: "Internal Server Error",
+  status: 500,
+  code: "internal",
+  detail: "The worker failed and was restarted.",
+});
+const HEADERS = {
+  "Content-Type": "application/problem+json",
+  "Cache-Control": "no-store",
+  "Access-Control-Allow-Origin": "*",
+  "Cross-Origin-Resource-Policy": "cross-origin",
+  "X-Content-Type-Options": "nosniff",
+  "Content-Security-Policy": "default-src 'none'; sandbox",
+};
+
+/** Per request in flight, the function that answers it with 500. */
+const inFlight = new Set();
+let broken = false;
+
+/** Gives up the instance and whatever it was doing. */
+function abandon() {
+  broken = true;
+  for (const fail of inFlight) {
+    fail();
+  }
+  inFlight.clear();
+}
+
+// The panic hook of the `worker` crate sets this flag; the trap follows.
+Object.defineProperty(worker.__worker_init_state(), "criticalError", {
+  get: () => broken,
+  set: (value) => value && abandon(),
+});
+
+// Traps without a panic (memory that runs out, a stack that overflows) in a task of the instance.
+addEventListener("error", ({ error }) => {
+  if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) {
+    abandon();
+  }
+});
+
+function start(request, env, context) {
+  if (broken) {
+    worker.__wbg_reset_state();
+    broken = false;
+  }
+  try {
+    return worker.fetch(request, env, context);
+  } catch (error) {
+    console.error(error);
+    abandon();
+    return undefined;
+  }
+}
+
+export default {
+  fetch(request, env, context) {
+    return new Promise((resolve, reject) => {
+      const fail = () => {
+        const body = request.method === "HEAD" ? null : BODY;
+        resolve(new Response(body, { status: 500, headers: HEADERS }));
+      };
+      inFlight.add(fail);
+      const response = start(request, env, context);
+      response?.then(resolve, reject).finally(() => inFlight.delete(fail));
+    });
+  },
+};
