@@ -95,4 +95,33 @@ rules! {
     HOST_NOT_REGISTERED = Skipped "host-not-registered",
         "A host module is delivered only where the operator registers it.",
         "Pass --config with a packferry.toml that lists the host module, its owner and its exports.";
+
+    /// A module of an npm entry imports what only Node has.
+    NPM_MODULE_BUILTIN_IMPORT = Skipped "npm-module-builtin-import",
+        "No module of an npm entry imports a Node builtin.",
+        "Use a library, or an entry of it, that is made for browsers.";
+    /// An import of an npm entry leads nowhere.
+    NPM_MODULE_UNRESOLVED = Skipped "npm-module-unresolved",
+        "Every import of an npm entry leads to an installed file.",
+        "List the package among the pack's dependencies and install them.";
+    /// esbuild cannot bundle an npm entry.
+    NPM_MODULE_BUNDLE_FAILED = Skipped "npm-module-bundle-failed",
+        "The bundler makes one module of an npm entry.",
+        "Try the library in a browser build, and report the error to its authors.";
+    /// A bundle is over its limit.
+    NPM_MODULE_TOO_LARGE = Skipped "npm-module-too-large",
+        "A bundled npm entry is at most 1,048,576 bytes.",
+        "Use a smaller library, or one that is published in parts.";
+    /// A bundle is not self-contained.
+    NPM_MODULE_SCAN_REJECTED = Skipped "npm-module-scan-rejected",
+        "A bundled npm entry is one JavaScript module that imports nothing, not even dynamically.",
+        "Use a library that does not load code at run time.";
+    /// A bundle refers plainly to a global that the guest lacks.
+    NPM_MODULE_FORBIDDEN_GLOBAL = Skipped "npm-module-forbidden-global",
+        "A bundled npm entry uses no global that the guest lacks, unless it tests with `typeof` whether it is there.",
+        "Use a library that runs without timers, a document, a process, and code made from text.";
+    /// A bundle looks for a global that the guest lacks.
+    NPM_MODULE_WARNING = Warning "npm-module-warning",
+        "A bundled npm entry needs no global that the guest lacks.",
+        "See that what you use of the library works without it.";
 }

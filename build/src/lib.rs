@@ -3,15 +3,20 @@
 //! The path of a pack is readable in `pipeline.rs`, top to bottom; one file a stage.
 
 pub mod bulk;
+pub mod bundle;
+pub mod bundle_paths;
 pub mod bundled;
+pub mod child;
 pub mod diagnostics;
 pub mod discover;
 pub mod exports;
 pub mod fault;
+pub mod judge;
 pub mod link;
 pub mod local_kv;
 pub mod package_json;
 pub mod progress;
 pub mod publish;
 pub mod release;
+pub mod scan;
 pub mod validate;

@@ -1,2 +1,7 @@
 //! The `packferry` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    packferry::judge::answer_if_asked().unwrap_or(ExitCode::SUCCESS)
+}

@@ -1,0 +1,56 @@
+//! Reads esbuild's metafile: which files went into a bundle, and what they import.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use super::builtins::is_builtin;
+
+/// What esbuild says about a run.
+#[derive(Debug, Deserialize)]
+pub(super) struct Metafile {
+    /// The modules, the synthetic entry included, by the key that stands in the bundle for them.
+    pub(super) inputs: BTreeMap<String, Input>,
+}
+
+/// A module that went into a bundle.
+#[derive(Debug, Deserialize)]
+pub(super) struct Input {
+    /// Its imports.
+    pub(super) imports: Vec<Import>,
+}
+
+/// An import of a module.
+#[derive(Debug, Deserialize)]
+pub(super) struct Import {
+    /// The key of what it leads to; what the source says where that is outside the bundle.
+    pub(super) path: String,
+    /// What the source says, where the import leads into the bundle.
+    pub(super) original: Option<String>,
+    /// Whether it leads outside the bundle.
+    #[serde(default)]
+    pub(super) external: bool,
+}
+
+impl Metafile {
+    /// The imports of Node builtins, with the importer's key: also those that are caught at run time, and those that an
+    /// installed package of the same name would answer.
+    pub(super) fn builtin_imports(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.inputs.iter().flat_map(|(importer, input)| {
+            let names = input.imports.iter().map(Import::name);
+            names
+                .filter(|name| is_builtin(name))
+                .map(move |name| (importer.as_str(), name))
+        })
+    }
+}
+
+impl Import {
+    /// What the source says.
+    pub(super) fn name(&self) -> &str {
+        match &self.original {
+            Some(original) if !self.external => original,
+            _ => &self.path,
+        }
+    }
+}

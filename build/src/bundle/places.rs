@@ -1,0 +1,97 @@
+//! From an offset in a bundle to the library's file and line: the file by the module comment above, the line by the source map.
+
+use camino::{Utf8Path, Utf8PathBuf};
+use oxc_sourcemap::{SourceMap, Token};
+
+use super::Stop;
+use super::esbuild::Output;
+use super::origin::Origins;
+use crate::bundle_paths::Rewritten;
+
+/// Describes places in one bundle. The source map is read when the first place is asked for.
+pub(super) struct Places<'a> {
+    output: &'a Output,
+    bundle: &'a Rewritten,
+    origins: &'a mut Origins,
+    map: Option<SourceMap<'static>>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(output: &'a Output, bundle: &'a Rewritten, origins: &'a mut Origins) -> Self {
+        Self {
+            output,
+            bundle,
+            origins,
+            map: None,
+        }
+    }
+
+    /// `‹package›@‹version›/‹path›:‹line›`. Where a library brings a source map of its own, the line is one of its sources':
+    /// `‹package›@‹version›/‹path›, from ‹source›:‹line›`.
+    pub(super) fn describe(&mut self, offset: usize) -> Result<String, Stop> {
+        let next = self.bundle.modules.partition_point(|(start, _)| *start <= offset);
+        let module = next.checked_sub(1).and_then(|index| self.bundle.modules.get(index));
+        let Some((_, module)) = module else {
+            return Ok("the bundler's own code".to_owned());
+        };
+        let Some((source, line)) = self.original(offset)? else {
+            return Ok(module.clone());
+        };
+        if self.origins.label(source.as_str()) == *module {
+            return Ok(format!("{module}:{line}"));
+        }
+        let root = self.origins.package_of(&source).root;
+        let source = source
+            .strip_prefix(&root)
+            .ok()
+            .or(source.file_name().map(Utf8Path::new));
+        Ok(source.map_or(module.clone(), |source| format!("{module}, from {source}:{line}")))
+    }
+
+    /// The source and the line that the map gives for an offset.
+    fn original(&mut self, offset: usize) -> Result<Option<(Utf8PathBuf, u32)>, Stop> {
+        if self.map.is_none() {
+            let text = self.output.source_map()?.unwrap_or_default();
+            let parsed = SourceMap::from_json_string(&text).map(SourceMap::into_owned);
+            self.map = Some(parsed.unwrap_or_default());
+        }
+        let Some(map) = &self.map else { return Ok(None) };
+        let (line, column) = line_and_column(&self.bundle.source, offset);
+        let token = map.lookup_token(&map.generate_lookup_table(), line, column);
+        let source = |token: Token| Some((map.get_source(token.get_source_id()?)?, token.get_src_line()));
+        let Some((source, line)) = token.and_then(source) else {
+            return Ok(None);
+        };
+        let Some(folder) = Utf8Path::from_path(self.output.folder()) else {
+            return Ok(None);
+        };
+        Ok(Some((normalized(&folder.join(source)), line + 1)))
+    }
+}
+
+/// Line and UTF-16 column of an offset, both from 0.
+fn line_and_column(source: &str, offset: usize) -> (u32, u32) {
+    let before = source.get(..offset).unwrap_or(source);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let line = before.matches('\n').count();
+    let column = before.get(line_start..).unwrap_or_default().encode_utf16().count();
+    (
+        u32::try_from(line).unwrap_or(u32::MAX),
+        u32::try_from(column).unwrap_or(u32::MAX),
+    )
+}
+
+/// The path without `.` and `..`, by its text.
+fn normalized(path: &Utf8Path) -> Utf8PathBuf {
+    let mut result = Utf8PathBuf::new();
+    for component in path.components() {
+        match component.as_str() {
+            "." => {}
+            ".." => {
+                result.pop();
+            }
+            other => result.push(other),
+        }
+    }
+    result
+}

@@ -1,0 +1,111 @@
+//! npm entries through the pinned esbuild: what is admitted and what is skipped, why, and that no layout on disk shows in a bundle.
+
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use packferry::bundle::{Bundled, Bundler, Skip};
+use serde_json::{Value, json};
+
+static BUNDLER: LazyLock<Bundler> =
+    LazyLock::new(|| Bundler::locate(Path::new(env!("CARGO_BIN_EXE_packferry"))).unwrap());
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/npm")
+}
+
+fn bundle(pack_dir: &Path, npm: &str) -> Result<Bundled, Skip> {
+    BUNDLER.bundle(pack_dir, npm).unwrap()
+}
+
+/// Runs one row of `cases.json`.
+fn check(row: &Value) {
+    let case = row["case"].as_str().unwrap();
+    let outcome = bundle(&fixtures().join("cases").join(case), row["npm"].as_str().unwrap());
+    let mut found = json!({ "case": case, "npm": row["npm"] });
+    match &outcome {
+        Ok(bundled) => {
+            let mut admitted = json!({ "exports": bundled.exports });
+            if let Some(version) = &bundled.npm_version {
+                admitted["version"] = json!(version);
+            }
+            if !bundled.warnings.is_empty() {
+                admitted["warnings"] = json!(bundled.warnings);
+            }
+            if let Some(contains) = row["admitted"]["contains"].as_array() {
+                let stands = |text: &&Value| bundled.source.contains(text.as_str().unwrap());
+                admitted["contains"] = contains.iter().filter(stands).cloned().collect();
+            }
+            found["admitted"] = admitted;
+        }
+        Err(skip) => found["skipped"] = json!({ "code": skip.rule.code, "reason": skip.reason }),
+    }
+    let bundled = outcome.map(|bundled| bundled.source).unwrap_or_default();
+    assert_eq!(&found, row, "{bundled}");
+}
+
+#[test]
+fn packages_are_admitted_or_skipped_with_their_reason() {
+    let text = std::fs::read_to_string(fixtures().join("cases.json")).unwrap();
+    let rows: Vec<Value> = serde_json::from_str(&text).unwrap();
+    let folders = std::fs::read_dir(fixtures().join("cases")).unwrap().count();
+    assert_eq!(rows.len(), folders, "every folder has its row");
+    rows.iter().for_each(check);
+}
+
+/// A pack in a fresh folder over one library of one module.
+fn pack_over(module: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let library = folder.path().join("node_modules/lib");
+    std::fs::create_dir_all(&library).unwrap();
+    std::fs::write(library.join("package.json"), r#"{"name":"lib","version":"1.0.0"}"#).unwrap();
+    std::fs::write(library.join("index.js"), module).unwrap();
+    folder
+}
+
+#[test]
+fn a_bundle_of_the_limit_is_admitted_and_one_byte_more_is_not() {
+    let module = |length: usize| format!("export const a = \"{}\";\n", "x".repeat(length));
+    let overhead = bundle(pack_over(&module(0)).path(), "lib").unwrap().source.len();
+    let limit = 1_048_576;
+    let admitted = bundle(pack_over(&module(limit - overhead)).path(), "lib").unwrap();
+    assert_eq!(admitted.source.len(), limit);
+    for length in [limit - overhead + 1, 32 << 20] {
+        let skip = bundle(pack_over(&module(length)).path(), "lib").unwrap_err();
+        assert_eq!(skip.rule.code, "npm-module-too-large", "{length}");
+    }
+}
+
+#[test]
+fn the_starter_packs_are_admitted() {
+    let packs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs");
+    let rows = [
+        ("dates", "date-fns", "4.4.0", "addBusinessDays"),
+        ("decimal", "decimal.js", "10.6.0", "Decimal"),
+        ("markdown", "marked", "18.2.1", "marked"),
+        ("qr", "uqr", "0.1.3", "renderSVG"),
+        ("statistics", "simple-statistics", "7.12.1", "linearRegression"),
+        ("yaml", "js-yaml", "5.5.0", "load"),
+    ];
+    for (pack, npm, version, name) in rows {
+        let bundled = bundle(&packs.join(pack), npm)
+            .unwrap_or_else(|skip| unreachable!("{pack}: {skip:?} (is packs/ installed?)"));
+        assert_eq!(bundled.npm_version.as_deref(), Some(version), "{npm}");
+        assert!(bundled.exports.iter().any(|export| export == name), "{npm}");
+        assert_eq!(bundled.warnings, Vec::<String>::new(), "{npm}");
+        let start = format!("{npm}@{version}/");
+        assert!(bundled.source.contains(&format!("// {start}")), "{npm}");
+        let machine = packs.canonicalize().unwrap();
+        assert!(!bundled.source.contains(machine.to_str().unwrap()), "{npm}");
+    }
+}
+
+#[test]
+fn a_bundle_that_is_nested_without_end_is_skipped() {
+    let nested = format!("export default (a) => {}a;\n", "a + ".repeat(200_000));
+    let skipped = bundle(pack_over(&nested).path(), "lib").err();
+    let found = skipped.map(|skip| (skip.rule.code, skip.reason));
+    let reason = "The bundle is nested too deeply.".to_owned();
+    assert_eq!(found, Some(("npm-module-scan-rejected", reason)));
+}
