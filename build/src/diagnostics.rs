@@ -124,4 +124,13 @@ rules! {
     NPM_MODULE_WARNING = Warning "npm-module-warning",
         "A bundled npm entry needs no global that the guest lacks.",
         "See that what you use of the library works without it.";
+
+    /// Two entries over one npm package, both delivered.
+    NPM_MODULE_DUPLICATE = Error "npm-module-duplicate",
+        "A pack has at most one entry over an npm package.",
+        "Keep one of the entries.";
+    /// A pack's files are over its cap.
+    PACK_TOO_LARGE = Error "pack-too-large",
+        "All files of a pack, bundled npm entries included, are together at most 8,388,608 bytes.",
+        "Split the pack, or leave out what is not needed.";
 }

@@ -14,6 +14,7 @@ pub mod fault;
 pub mod judge;
 pub mod link;
 pub mod local_kv;
+pub mod npm;
 pub mod package_json;
 pub mod progress;
 pub mod publish;

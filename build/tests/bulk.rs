@@ -1,6 +1,6 @@
 //! The bulk plan: order, encoding, and what it refuses to replace.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 mod sample;
 

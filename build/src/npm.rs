@@ -1,0 +1,131 @@
+//! Stage 4: npm entries become bundles, or are skipped with a reason. A skip is no fault of the pack; two entries over one admitted
+//! package, or bundles that take the pack over its cap, are.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use packferry_core::digest::BlobDigest;
+use packferry_core::limits::PACK_LIMITS;
+
+use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, options_digest};
+use crate::bundled::{AdmittedBundle, BundledPack, NpmOutcome};
+use crate::diagnostics::{Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_WARNING, PACK_TOO_LARGE};
+use crate::fault::Fault;
+use crate::link::BundlerIdentity;
+use crate::validate::{EntrySource, ValidPack};
+
+/// The bundler, looked for when the first npm entry needs it: a release without npm entries needs no bundler.
+#[derive(Default)]
+pub struct LazyBundler(Mutex<Option<Arc<Bundler>>>);
+
+impl LazyBundler {
+    fn get(&self) -> Result<Arc<Bundler>, Fault> {
+        let mut slot = self.0.lock().map_err(|_| Fault::new("a build thread failed"))?;
+        if let Some(bundler) = &*slot {
+            return Ok(Arc::clone(bundler));
+        }
+        let program = std::env::current_exe();
+        let program =
+            program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
+        let found = Arc::new(Bundler::locate(&program)?);
+        *slot = Some(Arc::clone(&found));
+        Ok(found)
+    }
+}
+
+/// What digest payloads say about the bundler.
+#[must_use]
+pub fn identity() -> BundlerIdentity {
+    BundlerIdentity {
+        version: BUNDLER_VERSION.to_owned(),
+        options_digest: options_digest(),
+    }
+}
+
+/// Bundles the npm packages that `pack` declares. None where the pack is at fault.
+///
+/// # Errors
+/// A [`Fault`] where the bundler is missing or does not run.
+pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<BundledPack>, Vec<Diagnostic>), Fault> {
+    let mut npm = BTreeMap::new();
+    let mut diagnostics = Vec::new();
+    for name in npm_names(&pack) {
+        if npm.contains_key(name) {
+            continue;
+        }
+        let outcome = match bundler.get()?.bundle(&pack.dir.real, name)? {
+            Ok(bundled) => admit(&pack, name, bundled, &mut diagnostics),
+            Err(skip) => skipped(&pack, name, &skip, &mut diagnostics),
+        };
+        npm.insert(name.to_owned(), outcome);
+    }
+    let faults = check_duplicates(&pack, &npm)
+        .into_iter()
+        .chain(check_total(&pack, &npm));
+    let before = diagnostics.len();
+    diagnostics.extend(faults);
+    let good = diagnostics.len() == before;
+    Ok((good.then_some(BundledPack { pack, npm }), diagnostics))
+}
+
+fn npm_names(pack: &ValidPack) -> impl Iterator<Item = &str> {
+    pack.modules.iter().filter_map(|module| match &module.source {
+        EntrySource::Npm(name) => Some(name.as_str()),
+        EntrySource::File(_) | EntrySource::Host(_) | EntrySource::UnregisteredHost => None,
+    })
+}
+
+fn admit(pack: &ValidPack, name: &str, bundled: Bundled, diagnostics: &mut Vec<Diagnostic>) -> NpmOutcome {
+    for warning in &bundled.warnings {
+        diagnostics.push(Diagnostic::new(
+            &NPM_MODULE_WARNING,
+            format!("{}: npm module {name}: {warning}", pack.name),
+        ));
+    }
+    let bytes: Arc<[u8]> = bundled.source.into_bytes().into();
+    NpmOutcome::Admitted(AdmittedBundle {
+        sha256: BlobDigest::of(&bytes),
+        bytes,
+        npm_version: bundled.npm_version,
+        exports: bundled.exports,
+    })
+}
+
+fn skipped(pack: &ValidPack, name: &str, skip: &Skip, diagnostics: &mut Vec<Diagnostic>) -> NpmOutcome {
+    diagnostics.push(Diagnostic::new(
+        skip.rule,
+        format!("{}: npm module {name}: {}", pack.name, skip.reason),
+    ));
+    NpmOutcome::Skipped(skip.rule.code)
+}
+
+/// Two delivered modules of one pack would share a file id.
+fn check_duplicates(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Vec<Diagnostic> {
+    let twice = npm.iter().filter(|(name, outcome)| {
+        matches!(outcome, NpmOutcome::Admitted(_)) && npm_names(pack).filter(|other| other == name).count() > 1
+    });
+    twice
+        .map(|(name, _)| {
+            Diagnostic::new(
+                &NPM_MODULE_DUPLICATE,
+                format!("{}: duplicate npm module {name}", pack.name),
+            )
+        })
+        .collect()
+}
+
+fn check_total(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Option<Diagnostic> {
+    let authored: u64 = pack.files.values().map(|file| file.bytes.len() as u64).sum();
+    let bundles = npm.values().filter_map(|outcome| match outcome {
+        NpmOutcome::Admitted(bundle) => Some(bundle.bytes.len() as u64),
+        NpmOutcome::Skipped(_) => None,
+    });
+    let total = authored + bundles.sum::<u64>();
+    let cap = PACK_LIMITS.pack_bytes;
+    (total > cap).then(|| {
+        Diagnostic::new(
+            &PACK_TOO_LARGE,
+            format!("{}: sandbox files exceed the {cap} byte pack cap", pack.name),
+        )
+    })
+}
