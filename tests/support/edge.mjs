@@ -1,0 +1,65 @@
+//! The built worker in workerd, over the local KV that `packferry publish --local` filled: the same worker,
+//! configuration and state as `wrangler dev` would take, started through Miniflare.
+
+import { join } from "node:path";
+
+import { Log, LogLevel, Miniflare } from "miniflare";
+import { unstable_getMiniflareWorkerOptions as workerOptions } from "wrangler";
+
+import { ROOT, WORKER, requireWorker } from "./project.mjs";
+import { rawRequest } from "./raw.mjs";
+
+/**
+ * Starts the worker on the state of `state`. `vars` are its vars beside those of wrangler.toml; by default a
+ * channel is read again for every request, so that a test sees a publish at once.
+ */
+export async function startEdge({ state, vars = {} }) {
+  requireWorker();
+  const { compatibilityDate, compatibilityFlags, bindings, kvNamespaces, modulesRules } = workerOptions(
+    join(ROOT, "wrangler.toml"),
+  ).workerOptions;
+  const logged = [];
+  const keep = (stream) => stream.setEncoding("utf8").on("data", (text) => logged.push(text));
+  const miniflare = new Miniflare({
+    cf: false,
+    log: new Log(LogLevel.NONE),
+    handleRuntimeStdio: (out, err) => [out, err].forEach(keep),
+    host: "127.0.0.1",
+    // A socket of workerd without Miniflare's own worker before it, which would rewrite odd URLs.
+    unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+    modules: true,
+    modulesRoot: WORKER,
+    modulesRules,
+    scriptPath: join(WORKER, "index.js"),
+    compatibilityDate,
+    compatibilityFlags,
+    bindings: { ...bindings, POINTER_CACHE_SECONDS: "0", ...vars },
+    kvNamespaces,
+    kvPersist: join(state, "v3", "kv"),
+    cachePersist: join(state, "v3", "cache"),
+  });
+  await miniflare.ready;
+  const direct = await miniflare.unsafeGetDirectURL();
+  return {
+    /** A request by URL: status, headers and the body's bytes. */
+    async get(path, { headers = {}, method = "GET" } = {}) {
+      const response = await miniflare.dispatchFetch(`http://edge${path}`, {
+        method,
+        headers: { "MF-Disable-Pretty-Error": "true", ...headers },
+        redirect: "manual",
+      });
+      return {
+        status: response.status,
+        headers: new Headers([...response.headers]),
+        body: Buffer.from(await response.arrayBuffer()),
+      };
+    },
+    /** The runtime's own `fetch`, for clients that want a Response. */
+    fetch: (path, { headers = {} } = {}) => miniflare.dispatchFetch(`http://edge${path}`, { headers }),
+    /** A request as these bytes, over a socket of its own. */
+    raw: (request) => rawRequest(direct, request),
+    /** What the worker and the runtime have printed. */
+    log: () => logged.join(""),
+    close: () => miniflare.dispose(),
+  };
+}
