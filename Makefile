@@ -1,0 +1,71 @@
+# The everyday commands. `make help` lists them; each step says what it does.
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Where `make dev` and `make serve` listen.
+PORT ?= 8787
+export PORT
+
+PACKFERRY := target/debug/packferry
+SAY := printf '==> %s\n'
+
+.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node clean
+
+help: ## List the commands.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
+
+dev: setup tools worker starter publish serve ## Install what is missing, build everything, serve the starter packs locally.
+
+setup: ## Install what is missing: the wasm32 target, the pinned npm tools, the packs' libraries.
+	@scripts/setup.sh
+
+wasm-toolchain: ## Make cargo able to compile for wasm32, by rustup or by Debian's packages.
+	@scripts/wasm-toolchain.sh
+
+tools:
+	@$(SAY) "Compiling packferry and the build helper (2 to 3 minutes the first time)"
+	@cargo build --quiet --package packferry --package xtask
+
+worker: ## Build the worker into dist/worker.
+	@$(SAY) "Compiling the worker to WebAssembly (1 minute the first time)"
+	@cargo xtask build-worker
+
+starter: ## Build the starter packs into manifests/starter.
+	@$(SAY) "Building the starter packs into manifests/starter"
+	@$(PACKFERRY) build packs --out manifests/starter
+
+publish: ## Publish manifests/starter to the KV of the local worker.
+	@$(SAY) "Publishing manifests/starter to local KV"
+	@$(PACKFERRY) publish manifests/starter --local
+
+serve: ## Serve what is built and published, on PORT (8787).
+	@node scripts/serve.mjs --port "$(PORT)"
+
+test: setup tools lint test-rust test-wasm test-node ## Run everything that CI runs.
+	@$(SAY) "All tests passed"
+
+lint:
+	@$(SAY) "Checking format and lints"
+	@cargo fmt --all --check
+	@cargo clippy --quiet --workspace --all-targets -- --deny warnings
+	@cargo xtask wasm clippy --quiet --package packferry-core --package packferry-worker \
+	    --package packferry-panicking-worker -- --deny warnings
+
+test-rust:
+	@$(SAY) "Testing the crates"
+	@cargo test --quiet --workspace
+
+test-wasm:
+	@$(SAY) "Testing the core on wasm32"
+	@cargo xtask wasm test --quiet --package packferry-core
+
+test-node: worker
+	@$(SAY) "Testing end to end in workerd"
+	@cargo xtask build-worker --package packferry-panicking-worker --out-dir dist/panicking-worker
+	@node --test tests/*.test.mjs
+
+clean: ## Remove everything that was built or installed here.
+	@rm -rf target dist node_modules packs/node_modules .wrangler .packferry manifests/*/objects manifests/*/report.json
