@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::canonical::{self, NotCanonical};
 use crate::digest::ManifestDigest;
+use crate::time::is_time;
 
 /// `payloadType` of a channel's envelope.
 pub const PAYLOAD_TYPE: &str = "application/vnd.packferry.channel+json";
@@ -143,16 +144,6 @@ pub fn pre_authentication_encoding(payload_type: &str, payload: &[u8]) -> Vec<u8
     let mut bytes = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
     bytes.extend_from_slice(payload);
     bytes
-}
-
-/// Whether `text` has the form of a time: RFC 3339, UTC, seconds. Texts of this form compare as times do.
-fn is_time(text: &str) -> bool {
-    let form = b"0000-00-00T00:00:00Z";
-    text.len() == form.len()
-        && text
-            .bytes()
-            .zip(form)
-            .all(|(b, f)| if *f == b'0' { b.is_ascii_digit() } else { b == *f })
 }
 
 #[cfg(test)]

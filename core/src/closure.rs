@@ -3,6 +3,8 @@
 //! `PFC1`, a 32-bit little-endian length, that many bytes of the record's JSON, then the files' bytes end to end in the
 //! record's order. Nothing follows.
 
+use std::ops::Range;
+
 use crate::digest::GraphDigest;
 use crate::record::{GraphRecord, InvalidRecord};
 
@@ -37,28 +39,56 @@ pub fn encode<'a>(record: &GraphRecord, bodies: impl IntoIterator<Item = &'a [u8
     Some(frame)
 }
 
+/// What a frame holds, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The checked record.
+    pub record: GraphRecord,
+    /// Where the files' bytes stand, in the record's order. They are as long as the record says; their digests are left to
+    /// check.
+    pub bodies: Vec<Range<usize>>,
+}
+
+/// Finds out what a frame of `length` bytes, the closure of graph `wanted`, holds. `copy` gives the bytes of a range, fewer
+/// where it reaches past the end: only those of the record are asked for.
+///
+/// # Errors
+/// [`InvalidClosure`].
+pub fn layout<B: AsRef<[u8]>>(
+    length: usize,
+    copy: impl Fn(Range<usize>) -> B,
+    wanted: GraphDigest,
+) -> Result<Layout, InvalidClosure> {
+    let head = copy(0..8);
+    let json_length = head.as_ref().strip_prefix(MAGIC).ok_or(InvalidClosure::Frame)?;
+    let json_length = <[u8; 4]>::try_from(json_length).map_err(|_| InvalidClosure::Frame)?;
+    let json_length = usize::try_from(u32::from_le_bytes(json_length)).map_err(|_| InvalidClosure::Frame)?;
+    let mut at = json_length.checked_add(8).filter(|end| *end <= length);
+    let json = copy(8..at.ok_or(InvalidClosure::Frame)?);
+    let json = std::str::from_utf8(json.as_ref()).map_err(|_| InvalidClosure::Frame)?;
+    let record = GraphRecord::parse(json, wanted)?;
+    let mut bodies = Vec::with_capacity(record.files().len());
+    for file in record.files() {
+        let begin = at.ok_or(InvalidClosure::Frame)?;
+        let end = usize::try_from(file.size).ok().and_then(|size| begin.checked_add(size));
+        bodies.push(begin..end.ok_or(InvalidClosure::Frame)?);
+        at = end;
+    }
+    if at == Some(length) {
+        Ok(Layout { record, bodies })
+    } else {
+        Err(InvalidClosure::Frame)
+    }
+}
+
 /// Splits `frame`, the closure of graph `wanted`, into its checked record and the files' bytes in the record's order. The
 /// bytes are as long as the record says; their digests are left to check.
 ///
 /// # Errors
 /// [`InvalidClosure`].
 pub fn decode(frame: &[u8], wanted: GraphDigest) -> Result<(GraphRecord, Vec<&[u8]>), InvalidClosure> {
-    let rest = frame.strip_prefix(MAGIC).ok_or(InvalidClosure::Frame)?;
-    let (length, rest) = rest.split_first_chunk::<4>().ok_or(InvalidClosure::Frame)?;
-    let length = usize::try_from(u32::from_le_bytes(*length)).map_err(|_| InvalidClosure::Frame)?;
-    let (json, mut rest) = rest.split_at_checked(length).ok_or(InvalidClosure::Frame)?;
-    let json = std::str::from_utf8(json).map_err(|_| InvalidClosure::Frame)?;
-    let record = GraphRecord::parse(json, wanted)?;
-    let mut bodies = Vec::with_capacity(record.files().len());
-    for file in record.files() {
-        let size = usize::try_from(file.size).map_err(|_| InvalidClosure::Frame)?;
-        let (body, after) = rest.split_at_checked(size).ok_or(InvalidClosure::Frame)?;
-        bodies.push(body);
-        rest = after;
-    }
-    if rest.is_empty() {
-        Ok((record, bodies))
-    } else {
-        Err(InvalidClosure::Frame)
-    }
+    let part = |range: Range<usize>| frame.get(range.start..range.end.min(frame.len())).unwrap_or_default();
+    let layout = layout(frame.len(), part, wanted)?;
+    let bodies = layout.bodies.into_iter().map(part).collect();
+    Ok((layout.record, bodies))
 }

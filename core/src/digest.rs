@@ -108,6 +108,10 @@ digest_type!(
     /// Names a whole pack as it was built (pack contract, section 10).
     PackDigest
 );
+digest_type!(
+    /// SHA-256 of a requester's token: the only form in which a policy holds one.
+    TokenDigest
+);
 
 #[cfg(test)]
 mod tests {

@@ -14,4 +14,6 @@ pub mod limits;
 pub mod manifest;
 pub mod order;
 pub mod payload;
+pub mod policy;
 pub mod record;
+pub mod time;

@@ -1,0 +1,84 @@
+//! The only reader of bindings, and the only place where the runtime's requests and responses are touched.
+
+use std::rc::Rc;
+
+use http::HeaderMap;
+use worker::Env;
+use worker::wasm_bindgen::JsValue;
+use worker::web_sys::{Headers, Request, Response, ResponseInit};
+
+use crate::config::Config;
+use crate::fetch::Edge;
+use crate::kv::{Kv, KvBody};
+use crate::respond::{Answer, Content};
+
+thread_local! {
+    /// This isolate's worker: one deploy, so one configuration.
+    static EDGE: std::cell::OnceCell<Rc<Edge<Kv>>> = const { std::cell::OnceCell::new() };
+}
+
+/// This isolate's worker, made by its first request.
+pub(crate) fn edge(env: &Env) -> Rc<Edge<Kv>> {
+    EDGE.with(|edge| {
+        let make = || {
+            let config = Config::read(|name| env.var(name).ok().map(|value| value.to_string()));
+            Rc::new(Edge::new(config, Kv(env.kv("KV").ok())))
+        };
+        Rc::clone(edge.get_or_init(make))
+    })
+}
+
+/// What of a request matters, in strings of ours.
+pub(crate) struct Incoming {
+    method: String,
+    url: String,
+    authorization: Option<String>,
+    if_none_match: Option<String>,
+}
+
+impl Incoming {
+    /// Reads a request. The URL is taken as text: no URL type takes every path that a client can send.
+    pub(crate) fn read(request: &Request) -> Self {
+        let headers = request.headers();
+        let header = |name| headers.get(name).ok().flatten();
+        Self {
+            method: request.method(),
+            url: request.url(),
+            authorization: header("authorization"),
+            if_none_match: header("if-none-match"),
+        }
+    }
+
+    /// The request to serve.
+    pub(crate) fn as_request(&self) -> crate::serve::Request<'_> {
+        crate::serve::Request {
+            method: &self.method,
+            url: &self.url,
+            authorization: self.authorization.as_deref(),
+            if_none_match: self.if_none_match.as_deref(),
+        }
+    }
+}
+
+/// The runtime's response to `answer`.
+pub(crate) fn response(answer: Answer<KvBody>) -> Result<Response, JsValue> {
+    let (parts, content) = answer.into_parts();
+    let init = ResponseInit::new();
+    init.set_status(parts.status.as_u16());
+    let headers = headers(&parts.headers)?;
+    init.set_headers(&headers);
+    match content {
+        Content::Nothing => Response::new_with_opt_str_and_init(None, &init),
+        Content::Text(text) => Response::new_with_opt_str_and_init(Some(&text), &init),
+        Content::Stored(body) => Response::new_with_opt_js_u8_array_and_init(Some(&body.0), &init),
+    }
+}
+
+fn headers(map: &HeaderMap) -> Result<Headers, JsValue> {
+    let headers = Headers::new()?;
+    for (name, value) in map {
+        // Every value was checked to be printable ASCII when it was set.
+        headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
+    }
+    Ok(headers)
+}

@@ -1,0 +1,251 @@
+//! Reading through the isolate's memory: every object is checked against its digest before it is remembered or returned, a
+//! miss or a mismatch is looked at once more before it is believed, and requests that miss one key together fetch it once.
+
+use std::rc::Rc;
+
+use packferry_core::digest::{BlobDigest, GraphDigest, ManifestDigest, ShardDigest};
+use packferry_core::key::StorageKey;
+use packferry_core::manifest::{PackEntry, Root, parse_packs};
+use packferry_core::record::GraphRecord;
+
+use crate::config::Config;
+use crate::guard::PolicyCache;
+use crate::memory::{Memory, Object, Slot, Turn};
+use crate::problem::{Corruption, Fault, Problem};
+use crate::release::Releases;
+use crate::store::{Body, CacheTime, Store};
+use crate::trace::Trace;
+
+/// A worker: its configuration, its storage, and what this isolate remembers.
+pub struct Edge<S: Store> {
+    /// The configuration.
+    pub config: Config,
+    /// Storage.
+    pub store: S,
+    pub(crate) memory: Memory<S::Body>,
+    pub(crate) releases: Releases,
+    pub(crate) policy: PolicyCache,
+}
+
+impl<S: Store> Edge<S> {
+    /// A worker that remembers nothing yet.
+    pub fn new(config: Config, store: S) -> Self {
+        Self {
+            memory: Memory::new(config.cache_bytes),
+            releases: Releases::new(store.now()),
+            policy: PolicyCache::default(),
+            config,
+            store,
+        }
+    }
+}
+
+/// One request's way to storage, with what it has cost so far.
+pub struct Reader<'a, S: Store> {
+    pub(crate) edge: &'a Edge<S>,
+    pub(crate) trace: &'a Trace,
+}
+
+impl<S: Store> Clone for Reader<'_, S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S: Store> Copy for Reader<'_, S> {}
+
+/// How bytes contradict the digest that names them.
+pub(crate) type Contradiction = String;
+/// What checking bytes gives: an object, a contradiction, or no answer because the runtime failed.
+pub(crate) type Checked<T> = Result<Result<T, Contradiction>, Problem>;
+
+/// Milliseconds between looks at whether somebody else has fetched what we want.
+const PAUSE_MILLISECONDS: u32 = 5;
+/// Looks before a request fetches for itself what somebody else seems to be fetching.
+const LOOKS: usize = 200;
+
+impl<'a, S: Store> Reader<'a, S> {
+    /// The way to `edge` for one request.
+    pub fn new(edge: &'a Edge<S>, trace: &'a Trace) -> Self {
+        Self { edge, trace }
+    }
+
+    /// A file's bytes, checked. None where storage lacks them.
+    pub(crate) async fn blob(&self, digest: BlobDigest) -> Result<Option<S::Body>, Problem> {
+        self.bytes(StorageKey::Blob(digest), digest.as_bytes()).await
+    }
+
+    /// Exact bytes of an object whose key is the SHA-256 of its value.
+    pub(crate) async fn bytes(&self, key: StorageKey, digest: &[u8; 32]) -> Result<Option<S::Body>, Problem> {
+        let check = async |body: S::Body| {
+            let checked = self.check_digest(&key, &body, digest).await?;
+            Ok(checked.map(|()| Object::Bytes(body)))
+        };
+        let object = self.object(Slot::Bytes(key.clone()), &key, check).await?;
+        Ok(object.and_then(|object| match object {
+            Object::Bytes(body) => Some(body),
+            _ => None,
+        }))
+    }
+
+    /// A graph's record. None where storage lacks it.
+    pub(crate) async fn record(&self, graph: GraphDigest) -> Result<Option<Rc<GraphRecord>>, Problem> {
+        let key = StorageKey::Graph(graph);
+        let check = async |body: S::Body| {
+            let record =
+                text(&body).and_then(|text| GraphRecord::parse(&text, graph).map_err(|error| error.to_string()));
+            Ok(record.map(|record| Object::Record(Rc::new(record))))
+        };
+        let object = self.object(Slot::Parsed(key.clone()), &key, check).await?;
+        Ok(object.and_then(|object| match object {
+            Object::Record(record) => Some(record),
+            _ => None,
+        }))
+    }
+
+    /// A manifest's root.
+    pub(crate) async fn root(&self, manifest: ManifestDigest) -> Result<Rc<Root>, Problem> {
+        let key = StorageKey::Manifest(manifest);
+        let check = async |body: S::Body| {
+            let checked = self.check_digest(&key, &body, manifest.as_bytes()).await?;
+            let root = checked.and_then(|()| text(&body));
+            let root = root.and_then(|text| Root::parse(&text).map_err(|error| error.to_string()));
+            Ok(root.map(|root| Object::Root(Rc::new(root))))
+        };
+        match self.object(Slot::Parsed(key.clone()), &key, check).await? {
+            Some(Object::Root(root)) => Ok(root),
+            _ => Err(Fault::Incomplete(key).into()),
+        }
+    }
+
+    /// A shard's packs.
+    pub(crate) async fn packs(&self, shard: ShardDigest) -> Result<Rc<Vec<PackEntry>>, Problem> {
+        let key = StorageKey::Shard(shard);
+        let check = async |body: S::Body| {
+            let checked = self.check_digest(&key, &body, shard.as_bytes()).await?;
+            let packs = checked.and_then(|()| text(&body));
+            let packs = packs.and_then(|text| parse_packs(&text).map_err(|error| error.to_string()));
+            Ok(packs.map(|packs| Object::Packs(Rc::new(packs))))
+        };
+        match self.object(Slot::Parsed(key.clone()), &key, check).await? {
+            Some(Object::Packs(packs)) => Ok(packs),
+            _ => Err(Fault::Incomplete(key).into()),
+        }
+    }
+
+    /// An object from memory, else from storage and then remembered. None where storage lacks it.
+    pub(crate) async fn object(
+        &self,
+        slot: Slot,
+        key: &StorageKey,
+        check: impl AsyncFn(S::Body) -> Checked<Object<S::Body>>,
+    ) -> Result<Option<Object<S::Body>>, Problem> {
+        let memory = &self.edge.memory;
+        if let Some(object) = memory.get(&slot) {
+            return Ok(Some(object));
+        }
+        let _turn = self.turn(&slot, || memory.get(&slot).is_some()).await;
+        if let Some(object) = memory.get(&slot) {
+            return Ok(Some(object));
+        }
+        let found = self.read_checked(key, check).await?;
+        Ok(found.map(|(object, length)| {
+            memory.insert(slot.clone(), object.clone(), length);
+            object
+        }))
+    }
+
+    /// Waits for our turn to fetch `slot`, or until it is `done` by somebody else. Their future is never awaited, since it
+    /// belongs to another request and may have been dropped with it; after a second we go on alone.
+    pub(crate) async fn turn(&self, slot: &Slot, done: impl Fn() -> bool) -> Option<Turn<'a, S::Body>> {
+        for _ in 0..LOOKS {
+            if done() {
+                return None;
+            }
+            let turn = self.edge.memory.begin(slot, self.edge.store.now());
+            if turn.is_some() {
+                return turn;
+            }
+            self.edge.store.pause(PAUSE_MILLISECONDS).await;
+        }
+        None
+    }
+
+    /// Reads and checks a content-addressed value. A miss may be one that KV remembers, and damage may lie in its cache only:
+    /// both are looked at once more, with the least cache time, before they are believed.
+    async fn read_checked<T>(
+        &self,
+        key: &StorageKey,
+        check: impl AsyncFn(S::Body) -> Checked<T>,
+    ) -> Result<Option<(T, usize)>, Problem> {
+        let mut contradiction = None;
+        for cache in [CacheTime::Forever, CacheTime::Least] {
+            let Some(body) = self.read(key, cache).await? else {
+                continue;
+            };
+            let length = body.len();
+            match check(body).await? {
+                Ok(object) => return Ok(Some((object, length))),
+                Err(cause) => contradiction = Some(cause),
+            }
+        }
+        match contradiction {
+            Some(cause) => Err(Corruption {
+                key: key.clone(),
+                cause,
+            }
+            .into()),
+            None => Ok(None),
+        }
+    }
+
+    /// Reads a value as it is, and notes what that took and whether storage is well.
+    pub(crate) async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<S::Body>, Problem> {
+        let begun = self.edge.store.now();
+        let read = self.edge.store.read(key, cache).await;
+        let now = self.edge.store.now();
+        self.trace.note_read(now.saturating_sub(begun));
+        self.edge.releases.note_storage(read.is_ok(), now);
+        read.map_err(|cause| {
+            Fault::Unavailable {
+                key: key.clone(),
+                cause,
+            }
+            .into()
+        })
+    }
+
+    /// Checks all bytes of `body` against the digest that names them.
+    pub(crate) async fn check_digest(&self, key: &StorageKey, body: &S::Body, digest: &[u8; 32]) -> Checked<()> {
+        let found = self.sha256(key, body, 0..body.len()).await?;
+        Ok(if found == *digest {
+            Ok(())
+        } else {
+            Err(format!("its bytes are those of {}", BlobDigest::from_bytes(found)))
+        })
+    }
+
+    /// Hashes a part of `body`, which was read from `key`.
+    pub(crate) async fn sha256(
+        &self,
+        key: &StorageKey,
+        body: &S::Body,
+        range: std::ops::Range<usize>,
+    ) -> Result<[u8; 32], Problem> {
+        let begun = self.edge.store.now();
+        let found = self.edge.store.sha256(body, range).await;
+        self.trace.note_check(self.edge.store.now().saturating_sub(begun));
+        found.map_err(|cause| {
+            Fault::Unavailable {
+                key: key.clone(),
+                cause,
+            }
+            .into()
+        })
+    }
+}
+
+/// The bytes as text.
+pub(crate) fn text(body: &impl Body) -> Result<String, Contradiction> {
+    String::from_utf8(body.copy(0..body.len())).map_err(|_| "it is not UTF-8".to_owned())
+}

@@ -1,0 +1,100 @@
+//! The store over Workers KV. Bytes stay in the runtime's memory: they are hashed and sent there, and copied into ours only
+//! to be parsed.
+
+use std::ops::Range;
+use std::time::Duration;
+
+use packferry_core::key::StorageKey;
+use worker::js_sys::{Date, Uint8Array, global};
+use worker::wasm_bindgen::{JsCast, JsValue};
+use worker::wasm_bindgen_futures::JsFuture;
+use worker::web_sys::{self, Response};
+use worker::{Delay, KvStore};
+
+use crate::store::{Body, CacheTime, Store, StoreFailure};
+
+/// Bytes in the runtime's memory.
+#[derive(Debug, Clone)]
+pub(crate) struct KvBody(pub(crate) Uint8Array);
+
+impl Body for KvBody {
+    fn len(&self) -> usize {
+        usize::try_from(self.0.length()).unwrap_or(usize::MAX)
+    }
+
+    fn copy(&self, range: Range<usize>) -> Vec<u8> {
+        self.part(&range).to_vec()
+    }
+}
+
+impl KvBody {
+    /// The same memory, from here to there; an end behind the last byte is the last byte.
+    fn part(&self, range: &Range<usize>) -> Uint8Array {
+        let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        self.0.subarray(offset(range.start), offset(range.end))
+    }
+}
+
+/// Workers KV. Without a binding every read fails.
+#[derive(Debug)]
+pub(crate) struct Kv(pub(crate) Option<KvStore>);
+
+/// Seconds for [`CacheTime::Forever`]: a year.
+const YEAR: u64 = 31_536_000;
+/// Seconds for [`CacheTime::Least`]: KV takes no less.
+const LEAST: u64 = 30;
+
+impl Store for Kv {
+    type Body = KvBody;
+
+    async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<KvBody>, StoreFailure> {
+        let kv = self
+            .0
+            .as_ref()
+            .ok_or_else(|| StoreFailure("no binding named KV".to_owned()))?;
+        let seconds = match cache {
+            CacheTime::Forever => YEAR,
+            CacheTime::Least => LEAST,
+        };
+        let stream = kv.get(&key.to_string()).cache_ttl(seconds).stream().await;
+        let Some(stream) = stream.map_err(|error| StoreFailure(error.to_string()))? else {
+            return Ok(None);
+        };
+        // The runtime collects the stream natively; read chunk by chunk from here, each would be copied.
+        let response = Response::new_with_opt_readable_stream(Some(&stream)).map_err(failure)?;
+        let buffer = JsFuture::from(response.array_buffer().map_err(failure)?).await;
+        Ok(Some(KvBody(Uint8Array::new(&buffer.map_err(failure)?))))
+    }
+
+    async fn sha256(&self, body: &KvBody, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
+        let crypto = global()
+            .unchecked_into::<web_sys::WorkerGlobalScope>()
+            .crypto()
+            .map_err(failure)?;
+        let digest = crypto
+            .subtle()
+            .digest_with_str_and_buffer_source("SHA-256", &body.part(&range));
+        let digest = JsFuture::from(digest.map_err(failure)?).await.map_err(failure)?;
+        let bytes = Uint8Array::new(&digest).to_vec();
+        bytes
+            .try_into()
+            .map_err(|_| StoreFailure("the runtime gave no SHA-256".to_owned()))
+    }
+
+    async fn pause(&self, milliseconds: u32) {
+        Delay::from(Duration::from_millis(milliseconds.into())).await;
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "milliseconds since 1970 are a positive integer below 2^53"
+    )]
+    fn now(&self) -> u64 {
+        Date::now() as u64
+    }
+}
+
+fn failure(error: JsValue) -> StoreFailure {
+    StoreFailure(format!("{error:?}"))
+}
