@@ -176,7 +176,7 @@ impl Root {
     /// # Errors
     /// [`InvalidManifest`].
     pub fn parse(text: &str) -> Result<Self, InvalidManifest> {
-        if text.starts_with("{\"version\":1,\"packs\":") {
+        if !text.starts_with("{\"version\":1,\"shards\":") {
             return parse_packs(text).map(Self::Packs);
         }
         let document: ShardsDocument = canonical::from_json(text)?;

@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod probes;
+mod reads;
 mod release;
+mod releases;
 mod vectors;
 mod visit;

@@ -1,0 +1,180 @@
+//! Reads of storage, counted: what a cold request takes at most, and that a warm one takes none.
+
+use futures::executor::block_on;
+use futures::future::join_all;
+use packferry_core::key::StorageKey;
+use packferry_core::limits::SHARD_BYTES;
+
+use crate::release::{Release, channel_key};
+use crate::visit::{TestEdge, ask, edge, get, module_path, visit};
+
+/// A release large enough for shards, with `p` among its packs.
+fn sharded() -> Release {
+    let mut release = Release::default();
+    let files: [(&str, &[&str], &str); 2] = [("i.js", &["h.js"], "import './h.js';"), ("h.js", &[], "export {};")];
+    for n in 0..150 {
+        release.add_js_pack(&format!("filler-{n}"), Some("1.0.0"), &[(".", "i.js")], &files);
+    }
+    release.add_js_pack("p", Some("1.0.0"), &[(".", "i.js")], &files);
+    release
+}
+
+fn published() -> (TestEdge, String) {
+    let edge = edge(&[("CHANNEL", "stable")]);
+    let release = sharded();
+    release.publish(&edge.store, 1);
+    let graph = release.pack("p").modules.first().unwrap().graph_digest.to_string();
+    (edge, graph)
+}
+
+#[test]
+fn cold_and_warm() {
+    let graph = published().1;
+    let cases = [
+        (module_path("p"), vec!["channel", "manifest", "shard", "blob"]),
+        (module_path("p::h.js"), vec!["channel", "manifest", "shard", "blob"]),
+        (
+            "/api/sandbox-closures/p".to_owned(),
+            vec!["channel", "manifest", "shard", "closure"],
+        ),
+        (module_path(&graph), vec!["graph", "blob"]),
+        (module_path(&format!("{graph}::h.js")), vec!["graph", "blob"]),
+        (format!("/api/sandbox-closures/{graph}"), vec!["graph", "closure"]),
+        ("/api/channels/stable".to_owned(), vec!["channel"]),
+        (module_path("~absent"), vec!["channel", "manifest", "shard"]),
+        (module_path("!"), vec!["channel", "manifest"]),
+        (module_path(&"0".repeat(64)), vec!["graph", "graph"]),
+        ("/healthz".to_owned(), vec!["channel", "manifest"]),
+        (
+            "/api/sandbox-modules?prefix=p&limit=1".to_owned(),
+            vec!["channel", "manifest", "shard"],
+        ),
+    ];
+    for (path, kinds) in cases {
+        let (edge, _) = published();
+        let cold = visit(&edge, get(&path));
+        let read: Vec<&str> = cold.reads.iter().map(|key| key.split('/').next().unwrap()).collect();
+        assert_eq!(read, kinds, "{path}");
+        let timing = cold.header("server-timing").unwrap();
+        assert!(
+            timing.contains(&format!("kv;desc=\"{}\"", kinds.len())),
+            "{path}: {timing}"
+        );
+        assert!(
+            cold.line
+                .is_some_and(|line| line.contains(&format!("\"reads\":{}", kinds.len()))),
+            "{path}"
+        );
+        let warm = visit(&edge, get(&path));
+        assert_eq!(
+            (warm.reads, warm.status, warm.line),
+            (vec![], cold.status, None),
+            "{path}"
+        );
+        assert_eq!(warm.body, cold.body, "{path}");
+    }
+}
+
+#[test]
+fn after_the_cache_time_only_the_channel_is_read_and_for_pinned_ids_nothing() {
+    let (edge, graph) = published();
+    let paths = [module_path("p"), module_path(&graph)];
+    for path in &paths {
+        visit(&edge, get(path));
+    }
+    edge.store.wait(365 * 24 * 3_600_000);
+    assert!(visit(&edge, get(&paths[1])).reads.is_empty());
+    assert_eq!(visit(&edge, get(&paths[0])).reads, ["channel/stable"]);
+}
+
+#[test]
+fn a_not_modified_answer_reads_no_body() {
+    let (edge, graph) = published();
+    let tag = format!("\"{graph}\"");
+    let path = module_path("p");
+    let request = crate::visit::Ask {
+        if_none_match: Some(&tag),
+        ..get(&path)
+    };
+    let seen = visit(&edge, request);
+    assert_eq!((seen.status, seen.reads.len()), (304, 3));
+}
+
+#[test]
+fn a_miss_is_looked_at_twice_then_remembered_for_seconds() {
+    let (edge, _) = published();
+    let path = module_path(&"0".repeat(64));
+    assert_eq!(visit(&edge, get(&path)).reads.len(), 2);
+    assert_eq!(visit(&edge, get(&path)).reads.len(), 0);
+    edge.store.wait(5_000);
+    assert_eq!(visit(&edge, get(&path)).reads.len(), 2);
+}
+
+#[test]
+fn requests_that_miss_together_fetch_once() {
+    let (edge, graph) = published();
+    for path in [module_path("p"), module_path(&graph)] {
+        let requests = (0..50).map(|_| ask(&edge, get(&path)));
+        let answers = block_on(join_all(requests));
+        assert!(answers.iter().all(|seen| seen.status == 200));
+        let reads: usize = answers.iter().map(|seen| seen.reads.len()).sum();
+        assert!(reads <= 4, "{reads} reads for {path}");
+    }
+}
+
+#[test]
+fn a_fetch_that_never_ends_holds_nobody_up_for_long() {
+    let (edge, _) = published();
+    let path = module_path("p");
+    let mut stuck = Box::pin(ask(&edge, get(&path)));
+    // One step into the first read, then the client goes away without the future being dropped.
+    let waker = futures::task::noop_waker();
+    assert!(
+        stuck
+            .as_mut()
+            .poll(&mut std::task::Context::from_waker(&waker))
+            .is_pending()
+    );
+    let begun = packferry_worker::store::Store::now(&edge.store);
+    let seen = visit(&edge, get(&path));
+    assert_eq!(seen.status, 200);
+    let waited = packferry_worker::store::Store::now(&edge.store) - begun;
+    assert!(waited <= 1_100, "{waited} ms");
+}
+
+#[test]
+fn memory_keeps_to_its_budget() {
+    let mut release = Release::default();
+    let large = "x".repeat(40_000);
+    for n in 0..20 {
+        let source = format!("{large}{n}");
+        release.add_js_pack(&format!("p{n}"), None, &[(".", "i.js")], &[("i.js", &[], &source)]);
+    }
+    let small = edge(&[("CHANNEL", "stable"), ("CACHE_BYTES", "400000")]);
+    release.publish(&small.store, 1);
+    for _ in 0..2 {
+        for n in 0..20 {
+            assert_eq!(visit(&small, get(&module_path(&format!("p{n}")))).status, 200);
+        }
+    }
+    assert_eq!(visit(&small, get(&module_path("p19"))).reads.len(), 0);
+    let again = visit(&small, get(&module_path("p0"))).reads;
+    assert!(
+        again.iter().any(|key| key.starts_with("blob/")),
+        "the oldest was forgotten: {again:?}"
+    );
+}
+
+#[test]
+fn the_release_is_sharded() {
+    let (edge, _) = published();
+    let release = sharded();
+    let written = packferry_core::manifest::write(release.packs);
+    assert!(written.shards.len() > 1 && written.root.len() < SHARD_BYTES);
+    // The channel is not content-addressed and is read with the least cache time only.
+    assert!(!channel_key().is_immutable() && StorageKey::Manifest(written.digest).is_immutable());
+    assert_eq!(
+        visit(&edge, get(&format!("/api/shards/{}", written.shards[0].0))).status,
+        200
+    );
+}
