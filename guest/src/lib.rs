@@ -1,0 +1,26 @@
+//! The native QuickJS guest: runs user code with the declared modules of packs, and nothing else.
+//!
+//! It enforces what the guests in browsers and Node enforce, by the same cases (`fixtures/guest/`): the loader is the
+//! boundary, the globals are those of the language, every run has a bounded heap, stack, time and output. It reads no file,
+//! opens no socket and knows no environment. `packferry run` and the admission probe of npm bundles use it.
+//!
+//! What the engine cannot bound from within (time spent inside one of its builtins, a fault of the engine itself) a caller
+//! bounds from without, by running the guest in a process of its own.
+
+mod calls;
+mod engine;
+mod error;
+mod graph;
+mod host;
+mod limits;
+mod resolve;
+mod run;
+mod script;
+mod table;
+mod wasm;
+
+pub use error::{GuestError, GuestErrorKind};
+pub use graph::{Graph, InvalidGraph};
+pub use host::{HostCall, HostDispatcher, NoHost};
+pub use limits::Limits;
+pub use run::{Outcome, Run, module_names};
