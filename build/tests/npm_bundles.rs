@@ -109,3 +109,129 @@ fn a_bundle_that_is_nested_without_end_is_skipped() {
     let reason = "The bundle is nested too deeply.".to_owned();
     assert_eq!(found, Some(("npm-module-scan-rejected", reason)));
 }
+
+/// Where a layout has the pack, its libraries (the fixture's folder, the folder in the layout) and its links (the link, what it
+/// leads to, as seen from the link's folder).
+struct OnDisk {
+    name: &'static str,
+    pack: &'static str,
+    libraries: &'static [(&'static str, &'static str)],
+    links: &'static [(&'static str, &'static str)],
+}
+
+const LAYOUTS: &[OnDisk] = &[
+    OnDisk {
+        name: "hoisted",
+        pack: "a/b/c/node_modules/@acme/layouts",
+        libraries: &[
+            ("alpha", "a/b/c/node_modules/alpha"),
+            ("beta", "a/b/c/node_modules/legacy-beta"),
+            ("gamma", "a/b/c/node_modules/gamma"),
+            ("delta", "a/b/c/node_modules/@acme/delta"),
+        ],
+        links: &[],
+    },
+    OnDisk {
+        name: "nested",
+        pack: "pack",
+        libraries: &[
+            ("alpha", "pack/node_modules/alpha"),
+            ("beta", "pack/node_modules/alpha/node_modules/legacy-beta"),
+            ("gamma", "pack/node_modules/alpha/node_modules/gamma"),
+            ("delta", "pack/node_modules/alpha/node_modules/@acme/delta"),
+        ],
+        links: &[],
+    },
+    OnDisk {
+        name: "pnpm",
+        pack: "packages/layouts",
+        libraries: &[
+            ("alpha", "node_modules/.pnpm/alpha@1.0.0/node_modules/alpha"),
+            ("beta", "node_modules/.pnpm/beta@1.2.0/node_modules/beta"),
+            ("gamma", "node_modules/.pnpm/gamma@2.0.0/node_modules/gamma"),
+            ("delta", "node_modules/.pnpm/@acme+delta@0.4.0/node_modules/@acme/delta"),
+        ],
+        links: &[
+            (
+                "packages/layouts/node_modules/alpha",
+                "../../../node_modules/.pnpm/alpha@1.0.0/node_modules/alpha",
+            ),
+            (
+                "node_modules/.pnpm/alpha@1.0.0/node_modules/legacy-beta",
+                "../../beta@1.2.0/node_modules/beta",
+            ),
+            (
+                "node_modules/.pnpm/alpha@1.0.0/node_modules/gamma",
+                "../../gamma@2.0.0/node_modules/gamma",
+            ),
+            (
+                "node_modules/.pnpm/alpha@1.0.0/node_modules/@acme/delta",
+                "../../../@acme+delta@0.4.0/node_modules/@acme/delta",
+            ),
+            (
+                "node_modules/.pnpm/beta@1.2.0/node_modules/gamma",
+                "../../gamma@2.0.0/node_modules/gamma",
+            ),
+            (
+                "node_modules/.pnpm/beta@1.2.0/node_modules/@acme/delta",
+                "../../../@acme+delta@0.4.0/node_modules/@acme/delta",
+            ),
+        ],
+    },
+    OnDisk {
+        name: "linked",
+        pack: "packs/one",
+        libraries: &[
+            ("alpha", "libraries/first letter"),
+            ("beta", "libraries/second letter"),
+            ("gamma", "node_modules/gamma"),
+            ("delta", "libraries/fourth letter"),
+        ],
+        links: &[
+            ("node_modules/alpha", "../libraries/first letter"),
+            ("node_modules/legacy-beta", "../libraries/second letter"),
+            ("node_modules/@acme/delta", "../../libraries/fourth letter"),
+        ],
+    },
+];
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let there = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &there);
+        } else {
+            std::fs::copy(entry.path(), there).unwrap();
+        }
+    }
+}
+
+fn lay_out(layout: &OnDisk) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let library = |name: &str| fixtures().join("libraries").join(name);
+    copy(&library("pack"), &folder.path().join(layout.pack));
+    for (name, there) in layout.libraries {
+        copy(&library(name), &folder.path().join(there));
+    }
+    for (link, target) in layout.links {
+        let link = folder.path().join(link);
+        std::fs::create_dir_all(link.parent().unwrap()).unwrap();
+        std::os::unix::fs::symlink(target, link).unwrap();
+    }
+    folder
+}
+
+#[test]
+fn no_layout_on_disk_shows_in_a_bundle() {
+    let expected = std::fs::read_to_string(fixtures().join("libraries/bundle.js")).unwrap();
+    for layout in LAYOUTS {
+        let folder = lay_out(layout);
+        let bundled = bundle(&folder.path().join(layout.pack), "alpha").unwrap();
+        assert_eq!(bundled.source, expected, "{}", layout.name);
+        assert_eq!(bundled.exports, ["all", "default", "late"], "{}", layout.name);
+        assert_eq!(bundled.npm_version.as_deref(), Some("1.0.0"), "{}", layout.name);
+        assert_eq!(bundled.inputs.len(), 6, "{}", layout.name);
+    }
+}

@@ -8,6 +8,7 @@ mod log;
 mod metafile;
 mod origin;
 mod places;
+mod stage;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,7 @@ use self::esbuild::{ENTRY_NAME, Output, Run};
 use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
+use self::stage::stage;
 use crate::bundle_paths::Rewritten;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
@@ -133,6 +135,16 @@ impl Bundler {
         let output = self.run(&pack_dir, npm, &mut origins)?;
         let metafile = read_metafile(&output)?;
         refuse_builtins(&metafile, &mut origins)?;
+        let (npm_version, inputs) = (resolved_version(&metafile, &mut origins), inputs(&metafile)?);
+        let stage = stage(&pack_dir, &metafile, &mut origins)?;
+        let (output, metafile) = match &stage {
+            Some(stage) => {
+                let output = self.run(&stage.pack_dir, npm, &mut origins)?;
+                let metafile = read_metafile(&output)?;
+                (output, metafile)
+            }
+            None => (output, metafile),
+        };
         let (rewritten, verdict) = self.judge(&output, &metafile, &mut origins)?;
         let mut places = Places::new(&output, &rewritten, &mut origins);
         let accepted = match verdict {
@@ -153,8 +165,8 @@ impl Bundler {
             .map(|named| format!("It looks for {named} and will not find it in the guest."))
             .collect();
         Ok(Bundled {
-            npm_version: resolved_version(&metafile, &mut origins),
-            inputs: inputs(&metafile)?,
+            npm_version,
+            inputs,
             exports: accepted.exports,
             source: rewritten.source,
             warnings,

@@ -1,6 +1,6 @@
 //! From an offset in a bundle to the library's file and line: the file by the module comment above, the line by the source map.
 
-use camino::{Utf8Path, Utf8PathBuf};
+use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use oxc_sourcemap::{SourceMap, Token};
 
 use super::Stop;
@@ -65,7 +65,7 @@ impl<'a> Places<'a> {
         let Some(folder) = Utf8Path::from_path(self.output.folder()) else {
             return Ok(None);
         };
-        Ok(Some((normalized(&folder.join(source)), line + 1)))
+        Ok(Some((joined(folder, source), line + 1)))
     }
 }
 
@@ -81,13 +81,13 @@ fn line_and_column(source: &str, offset: usize) -> (u32, u32) {
     )
 }
 
-/// The path without `.` and `..`, by its text.
-fn normalized(path: &Utf8Path) -> Utf8PathBuf {
+/// `path` as seen from `folder`, without `.` and `..`, by its text.
+pub(super) fn joined(folder: &Utf8Path, path: &str) -> Utf8PathBuf {
     let mut result = Utf8PathBuf::new();
-    for component in path.components() {
-        match component.as_str() {
-            "." => {}
-            ".." => {
+    for component in folder.join(path).components() {
+        match component {
+            Utf8Component::CurDir => {}
+            Utf8Component::ParentDir => {
                 result.pop();
             }
             other => result.push(other),
