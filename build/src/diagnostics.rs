@@ -76,6 +76,61 @@ impl Diagnostic {
     }
 }
 
+/// How many errors, and how many other findings, are kept of one pack. A hostile pack could earn millions.
+const KEPT: usize = 200;
+
+/// The findings about one pack, collected as they are met.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Findings {
+    errors: Vec<Diagnostic>,
+    others: Vec<Diagnostic>,
+    dropped: usize,
+}
+
+impl Findings {
+    /// Adds a finding.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        let list = if diagnostic.rule.severity == Severity::Error {
+            &mut self.errors
+        } else {
+            &mut self.others
+        };
+        if list.len() < KEPT {
+            list.push(diagnostic);
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    /// Whether the pack is withheld.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// Everything that was kept, errors first, each kind in the order of its finding.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<Diagnostic> {
+        let mut all = self.errors;
+        all.extend(self.others);
+        if self.dropped > 0 {
+            all.push(Diagnostic::new(
+                &MORE_FINDINGS,
+                format!("{} more findings are not listed.", self.dropped),
+            ));
+        }
+        all
+    }
+}
+
+impl Extend<Diagnostic> for Findings {
+    fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
+        for diagnostic in diagnostics {
+            self.push(diagnostic);
+        }
+    }
+}
+
 macro_rules! rules {
     ($($(#[$doc:meta])* $name:ident = $severity:ident $code:literal, $summary:literal, $hint:literal;)*) => {
         $($(#[$doc])* pub const $name: Rule =
@@ -87,15 +142,225 @@ macro_rules! rules {
 }
 
 rules! {
+    // Search roots.
     /// Two directories of equal standing hold packs of one name.
     DUPLICATE_PACK = Error "duplicate-pack",
-        "A pack name is found once among the search roots.",
+        "A pack name is found once among the search roots; a name found twice is dropped.",
         "Remove one of the two directories, or build them into separate releases.";
+    /// A directory on the way cannot be read.
+    UNREADABLE_DIRECTORY = Warning "unreadable-directory",
+        "Directories among the search roots can be read.",
+        "Grant read permission if the directory holds packs; otherwise ignore this.";
+    /// A path on the command line holds no pack.
+    NO_PACK = Warning "no-pack",
+        "A path on the command line is a pack, or a directory whose children are packs.",
+        "A pack is a directory with a package.json that lists nodetool.sandboxModules; for installed packs name the node_modules directory.";
+    /// A package.json on the way is too large to be a pack's.
+    PACKAGE_JSON_PASSED_OVER = Warning "package-json-passed-over",
+        "A package.json among the search roots is at most 1,048,576 bytes; a larger one is not read.",
+        "If it is a pack's, make it smaller; otherwise ignore this.";
+
+    // package.json as a document.
+    /// A package.json that was asked for is too large.
+    PACKAGE_JSON_TOO_LARGE = Error "package-json-too-large",
+        "package.json is at most 1,048,576 bytes.",
+        "Keep data in files of its own.";
+    /// package.json cannot be read, is not JSON, or not an object.
+    PACKAGE_JSON_INVALID = Error "package-json-invalid",
+        "package.json is a JSON object, without a byte order mark.",
+        "Mend the JSON; an editor that validates package.json shows where it breaks.";
+    /// package.json is not Unicode text.
+    PACKAGE_JSON_NOT_UNICODE = Error "package-json-not-unicode",
+        "package.json is UTF-8 and holds no half of a surrogate pair.",
+        "Save the file as UTF-8, and write characters beyond U+FFFF as themselves or as a full pair of escapes.";
+
+    // Name and version.
+    /// `name` is absent or no string.
+    PACK_NAME_MISSING = Error "pack-name-missing",
+        "A pack has a name, a string in package.json.",
+        "Add \"name\" to package.json.";
+    /// `name` is not a package name.
+    PACK_NAME_INVALID = Error "pack-name-invalid",
+        "A pack's name is an optional @scope/ and a name, each of letters, digits and . _ ~ -.",
+        "Rename the pack; npm's own rules for names are stricter still.";
+    /// `name` cannot be a folder of its own, or looks like a pinned id.
+    PACK_NAME_RESERVED = Error "pack-name-reserved",
+        "A pack's name is a folder of its own (not . or .., node_modules, .npm, .bin, .cache, manifest.json or staging.json) and is not 64 lower-case hexadecimal digits.",
+        "Rename the pack.";
+    /// `version` cannot stand in a header.
+    VERSION_NOT_DELIVERABLE = Error "version-not-deliverable",
+        "A pack's version is printable ASCII and neither begins nor ends with a space.",
+        "Use a semantic version.";
+
+    // The manifest: nodetool.apiVersion, sandboxModules and internal.
+    /// A value has the wrong type, or a required key is absent.
+    MANIFEST_SHAPE = Error "manifest-shape",
+        "Every value of the manifest has the type that its key wants, and every required key is present.",
+        "Compare with the table of module kinds: js wants name, kind and file or npm; wasm wants name, kind, file, memoryPagesMax and exports; host wants name, kind and host.";
+    /// A key that the manifest does not know.
+    MANIFEST_UNKNOWN_KEY = Error "manifest-unknown-key",
+        "Objects of the manifest have no keys but those of their kind.",
+        "Remove the key, or mend its spelling.";
+    /// `apiVersion` is not 1.
+    API_VERSION = Error "api-version",
+        "apiVersion is the number 1, or absent.",
+        "Write \"apiVersion\": 1, or leave it out.";
+    /// `kind` is none of the three.
+    MODULE_KIND = Error "module-kind",
+        "A module's kind is \"js\", \"wasm\" or \"host\".",
+        "Say what the module is.";
+    /// A module's name is not one.
+    MODULE_NAME = Error "module-name",
+        "A module's name is . for the pack itself, or one path segment of letters, digits and . _ -; not .. or node_modules.",
+        "Rename the module; importers write <pack>/<name>.";
+    /// Two modules have one name.
+    DUPLICATE_MODULE = Error "duplicate-module",
+        "Module names are unique in a pack.",
+        "Rename one of the two.";
+    /// A js module has both sources, or neither.
+    MODULE_SOURCE = Error "module-source",
+        "A js module has exactly one of file and npm.",
+        "Name a file of the pack, or an npm package to bundle, but not both.";
+    /// A file string is malformed.
+    FILE_PATH = Error "file-path",
+        "A file is named by a path inside the pack: not empty, not absolute, with / between segments, without .., empty segments, backslashes, control characters or percent-escapes of . / and \\.",
+        "Write the path from the pack's directory to the file, such as sandbox/index.js.";
+    /// An npm name is malformed.
+    NPM_NAME = Error "npm-name",
+        "An npm entry names a package: an optional @scope/ and a name, no path and no version.",
+        "Write the package's name alone; its version comes from what is installed.";
+    /// A host id is malformed.
+    HOST_ID = Error "host-id",
+        "A host module's id has 1 to 64 lower-case letters, digits and -, and begins with a letter.",
+        "Use the id that the host's documentation gives.";
+    /// `memoryPagesMax` is out of range.
+    MEMORY_PAGES = Error "memory-pages",
+        "memoryPagesMax is an integer from 0 to 4096 (pages of 64 KiB).",
+        "State the maximum that the module's memory was linked with.";
+    /// `exports` is empty.
+    EXPORTS_EMPTY = Error "exports-empty",
+        "A wasm module declares at least one export.",
+        "List the functions that importers may call.";
+    /// An export's name in the binary is malformed.
+    EXPORT_NAME = Error "export-name",
+        "The name of an export in the binary is not empty, printable and ASCII.",
+        "Export the function under an ASCII name.";
+    /// An export's name for importers is no identifier.
+    EXPORT_IDENTIFIER = Error "export-identifier",
+        "Importers see an export under an ASCII JavaScript identifier that is no reserved word.",
+        "Give the export an alias: {\"wasm\": \"name in the binary\", \"as\": \"identifier\"}.";
+    /// Two exports share a name.
+    DUPLICATE_EXPORT = Error "duplicate-export",
+        "No two exports of a module share a name in the binary or an alias.",
+        "Remove or rename one of the two.";
+    /// A call limit is out of range.
+    CALL_LIMIT = Error "call-limit",
+        "Call limits are integers from 1 to their ceilings: callTimeoutMs 5000, callConcurrency 2, callsPerInvocation 256, wallClockMs 30000.",
+        "Lower the limit to the ceiling, or leave it out.";
+    /// `internal` lists one string twice.
+    DUPLICATE_INTERNAL = Error "duplicate-internal",
+        "internal lists a file once.",
+        "Remove one of the two.";
+    /// A file is internal and public.
+    INTERNAL_IS_PUBLIC = Error "internal-is-public",
+        "A file is a public module or internal, not both.",
+        "Remove it from internal: other files of the pack may import a public file, too.";
+
+    // Files.
+    /// An internal file is not JavaScript.
+    INTERNAL_NOT_JS = Error "internal-not-js",
+        "Internal files are JavaScript and end in .js.",
+        "Rename the file, or make a wasm file a module of its own.";
+    /// One file under two modules.
+    DUPLICATE_FILE = Error "duplicate-file",
+        "A file is declared once.",
+        "Let the second module have a file of its own that re-exports the first: export * from \"./first.js\".";
+    /// A declared file is absent.
+    FILE_MISSING = Error "file-missing",
+        "Every declared file exists.",
+        "Mend the path, build the file, or see that package.json's \"files\" has it.";
+    /// A declared file leads out of the pack.
+    FILE_ESCAPES = Error "file-escapes",
+        "Every declared file lies in the pack's directory.",
+        "Copy the file into the pack.";
+    /// A declared file is reached through a link.
+    FILE_SYMLINK = Error "file-symlink",
+        "No part of a declared file's path is a symbolic link.",
+        "Replace the link by the file itself.";
+    /// A declared file cannot be read.
+    FILE_UNREADABLE = Error "file-unreadable",
+        "Every declared file is a regular file that can be read.",
+        "Name a file, not a directory, and grant read permission.";
+    /// A declared file is too large.
+    FILE_TOO_LARGE = Error "file-too-large",
+        "A JavaScript file has at most 262,144 bytes, a WASM file at most 4,194,304.",
+        "Split the file, minify it, or move data into a WASM module.";
+    /// The files of a pack are too large together.
+    PACK_TOO_LARGE = Error "pack-too-large",
+        "All files of a pack, bundled npm entries included, are together at most 8,388,608 bytes.",
+        "Split the pack, or leave out what is not needed.";
+    /// A file id cannot stand in a header.
+    FILE_ID_NOT_DELIVERABLE = Error "file-id-not-deliverable",
+        "A file's path is printable ASCII and neither begins nor ends with a space.",
+        "Rename the file.";
+    /// A module id is too long.
+    MODULE_ID_TOO_LONG = Error "module-id-too-long",
+        "Every module id of a pack has at most 512 bytes: <pack>/<module>, <pack>::<file>, and 64 digits with ::<file>.",
+        "Shorten the name or the path.";
+    /// The dependencies header would be too long.
+    DEPENDENCIES_TOO_LONG = Error "dependencies-too-long",
+        "The header that lists a file's imports has at most 12,000 bytes.",
+        "Import fewer files from this one: group them behind a file that re-exports them.";
+    /// The WASM contract header would be too long.
+    CONTRACT_TOO_LONG = Error "contract-too-long",
+        "The header that lists a wasm module's exports has at most 12,000 bytes.",
+        "Split the module, or shorten the names of its exports.";
+
+    // Imports.
+    /// An import of something that is no file of the pack.
+    IMPORT_OUTSIDE = Error "import-outside",
+        "A file imports files of its own pack, by relative paths, and nothing else.",
+        "Copy the code into the pack, or declare an npm entry and bundle it.";
+    /// A relative import leaves the pack.
+    IMPORT_ESCAPES = Error "import-escapes",
+        "A relative import stays in the pack's directory.",
+        "Move the file into the pack and declare it.";
+    /// A relative import is no path of a file.
+    IMPORT_PATH = Error "import-path",
+        "A relative import leads to a file's path without control characters and percent-escapes of . / and \\.",
+        "Write the path plainly.";
+    /// An import of a file that package.json does not declare.
+    IMPORT_UNDECLARED = Error "import-undeclared",
+        "A file imports only what package.json declares, by its full name: no extension is guessed.",
+        "Add the file to nodetool.internal in package.json, or write its extension.";
+    /// JavaScript imports a WASM file.
+    IMPORT_NOT_JS = Error "import-not-js",
+        "JavaScript does not import WASM files of its pack.",
+        "Let importers of the pack import the wasm module by its specifier.";
+    /// An import of the platform capability.
+    IMPORT_PLATFORM = Warning "import-platform",
+        "A platform capability is served only where the guest's host registers it.",
+        "See that every host that will run the pack provides @nodetool-ai/sandbox-nodetool.";
+    /// Files import each other in a circle.
+    IMPORT_CYCLE = Error "import-cycle",
+        "No file imports itself, directly or through others.",
+        "Move what both need into a third file.";
+
+    // Host entries.
+    /// A host id that the registry does not have.
+    HOST_UNKNOWN = Error "host-unknown",
+        "A host module is one that the operator registered.",
+        "Use a registered id, or ship the code as a js module; a pack cannot bring a host module of its own.";
+    /// A host id that belongs to another pack.
+    HOST_WRONG_PACK = Error "host-wrong-pack",
+        "A host module is declared only by the pack that the registry names as its owner.",
+        "Depend on the owner's pack instead.";
     /// A host entry, and no registry was given.
     HOST_NOT_REGISTERED = Skipped "host-not-registered",
         "A host module is delivered only where the operator registers it.",
         "Pass --config with a packferry.toml that lists the host module, its owner and its exports.";
 
+    // npm entries.
     /// A module of an npm entry imports what only Node has.
     NPM_MODULE_BUILTIN_IMPORT = Skipped "npm-module-builtin-import",
         "No module of an npm entry imports a Node builtin.",
@@ -129,8 +394,20 @@ rules! {
     NPM_MODULE_DUPLICATE = Error "npm-module-duplicate",
         "A pack has at most one entry over an npm package.",
         "Keep one of the entries.";
-    /// A pack's files are over its cap.
-    PACK_TOO_LARGE = Error "pack-too-large",
-        "All files of a pack, bundled npm entries included, are together at most 8,388,608 bytes.",
-        "Split the pack, or leave out what is not needed.";
+
+    // SKILL.md.
+    /// There is no SKILL.md.
+    SKILL_MISSING = Warning "skill-missing",
+        "A pack has a SKILL.md that says what it is for.",
+        "Add SKILL.md: front matter with name and description between --- lines, then a text.";
+    /// SKILL.md cannot be used.
+    SKILL_INVALID = Warning "skill-invalid",
+        "SKILL.md is a regular file of at most 16,384 bytes with front matter (name, description) between --- lines, and a body.",
+        "Mend SKILL.md; until then the pack is listed without a description.";
+
+    // The report itself.
+    /// There are more findings than are listed.
+    MORE_FINDINGS = Warning "more-findings",
+        "A pack's findings are listed up to a number.",
+        "Mend the first ones, then check again.";
 }

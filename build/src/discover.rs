@@ -1,8 +1,18 @@
-//! Stage 1: from search roots to pack directories. Opens nothing but directories and package.json's existence.
+//! Stage 1: from search roots to pack directories. Opens nothing but directories, and asks whether package.json exists;
+//! what it says is the next stage's business.
 
-use std::path::PathBuf;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use camino::Utf8PathBuf;
+use rayon::prelude::*;
+
+use crate::diagnostics::{Diagnostic, UNREADABLE_DIRECTORY};
+use crate::fault::Fault;
+use crate::package_json;
 
 /// A directory that may hold a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,4 +23,267 @@ pub struct PackDir {
     pub real: PathBuf,
     /// Whether the user named this very directory, rather than a root that holds it.
     pub named: bool,
+    /// Whether another pack of the same name shadows it.
+    pub standing: Standing,
+}
+
+/// Where a pack comes from: an installed copy shadows a staged one of the same name, silently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// From any ordinary root.
+    Installed,
+    /// From a staged tree: a root named `_sandbox`, or one that has a staging list. Searched last.
+    Staged,
+}
+
+/// The name of a staged tree.
+const STAGED_ROOT: &str = "_sandbox";
+/// The list that a staged tree carries.
+const STAGING_LIST: &str = "staging.json";
+/// Children of a root that package managers keep for themselves.
+const SKIPPED: [&str; 2] = [".bin", ".cache"];
+
+/// Where to search, in order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Roots(Vec<Root>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Root {
+    path: PathBuf,
+    shown: Utf8PathBuf,
+    /// Given on the command line: it has to be there, and it may be a pack itself.
+    named: bool,
+}
+
+impl Roots {
+    /// The roots of a run: those of the command line; without any, those of `environment` (the value of
+    /// `PACKFERRY_PACK_PATHS`: paths divided by `,`, `;` or `:`); without any, every `node_modules` from
+    /// `working_directory` upwards.
+    ///
+    /// # Errors
+    /// A path of the command line that is no directory, or nothing to search at all.
+    pub fn resolve(
+        arguments: &[PathBuf],
+        environment: Option<&OsStr>,
+        working_directory: &Path,
+    ) -> Result<Self, Fault> {
+        if !arguments.is_empty() {
+            let named = arguments.iter().map(|path| named_root(path, working_directory));
+            return Ok(Self(named.collect::<Result<_, _>>()?));
+        }
+        let unnamed = |path: PathBuf| Root {
+            shown: shown(&path, working_directory),
+            path: working_directory.join(path),
+            named: false,
+        };
+        let listed: Vec<Root> = environment
+            .map(split_paths)
+            .unwrap_or_default()
+            .into_iter()
+            .map(unnamed)
+            .collect();
+        if !listed.is_empty() {
+            return Ok(Self(listed));
+        }
+        let upwards: Vec<Root> = working_directory
+            .ancestors()
+            .map(|ancestor| ancestor.join("node_modules"))
+            .filter(|path| path.is_dir())
+            .map(unnamed)
+            .collect();
+        if upwards.is_empty() {
+            let fault = Fault::new("There is no node_modules directory here or above, and no path was given.");
+            return Err(fault.hint("Name a pack, or a directory that holds packs, or set PACKFERRY_PACK_PATHS."));
+        }
+        Ok(Self(upwards))
+    }
+}
+
+fn named_root(path: &Path, working_directory: &Path) -> Result<Root, Fault> {
+    let shown = shown(path, working_directory);
+    let path = working_directory.join(path);
+    match path.metadata() {
+        Ok(metadata) if metadata.is_dir() => Ok(Root {
+            path,
+            shown,
+            named: true,
+        }),
+        Ok(_) => Err(Fault::new(format!("{shown} is no directory.")).hint("Name the pack's directory.")),
+        Err(error) => Err(Fault::new(format!("{shown} cannot be read: {}.", reason(&error)))),
+    }
+}
+
+fn split_paths(list: &OsStr) -> Vec<PathBuf> {
+    list.as_bytes()
+        .split(|b| matches!(b, b',' | b';' | b':'))
+        .filter(|path| !path.is_empty())
+        .map(|path| PathBuf::from(OsStr::from_bytes(path)))
+        .collect()
+}
+
+/// How messages name `path`: relative to the working directory.
+fn shown(path: &Path, working_directory: &Path) -> Utf8PathBuf {
+    let relative = if path.is_absolute() {
+        relative_to(path, working_directory)
+    } else {
+        path.to_owned()
+    };
+    if relative.as_os_str().is_empty() {
+        return Utf8PathBuf::from(".");
+    }
+    Utf8PathBuf::from(relative.to_string_lossy().into_owned())
+}
+
+fn relative_to(path: &Path, base: &Path) -> PathBuf {
+    let mut path_parts = path.components().peekable();
+    let mut base_parts = base.components().peekable();
+    while path_parts.peek().is_some() && path_parts.peek() == base_parts.peek() {
+        path_parts.next();
+        base_parts.next();
+    }
+    let upwards = base_parts.map(|_| Component::ParentDir);
+    upwards.chain(path_parts).collect()
+}
+
+/// What `error` says, without a path.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "it does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// A directory that was met on the way, and what is wrong with it.
+pub type Encounter = (Utf8PathBuf, Diagnostic);
+
+/// What the search roots hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Discovered {
+    /// Directories with a package.json, in search order, each real directory once.
+    pub dirs: Vec<PackDir>,
+    /// Directories that could not be looked into.
+    pub encounters: Vec<Encounter>,
+}
+
+/// Searches the roots: their children, and the children of their scopes. A root of the command line that is itself a pack
+/// is that pack and nothing else.
+#[must_use]
+pub fn discover(roots: &Roots) -> Discovered {
+    let mut found = Discovered::default();
+    for root in &roots.0 {
+        if root.named && is_pack(root) {
+            found
+                .dirs
+                .extend(pack_dir(&root.path, root.shown.clone(), true, Standing::Installed));
+        } else {
+            search_root(root, &mut found);
+        }
+    }
+    found.dirs.sort_by_key(|dir| dir.standing);
+    found.dirs = each_once(found.dirs);
+    found
+}
+
+/// Whether a root of the command line is to be taken as a pack: its package.json says so, or is at fault. A workspace's
+/// root has a package.json, too, and is a root all the same.
+fn is_pack(root: &Root) -> bool {
+    pack_dir(&root.path, root.shown.clone(), true, Standing::Installed)
+        .is_some_and(|dir| !matches!(package_json::read(&dir), package_json::Outcome::NotAPack))
+}
+
+fn search_root(root: &Root, found: &mut Discovered) {
+    let staged = root.path.file_name() == Some(OsStr::new(STAGED_ROOT)) || root.path.join(STAGING_LIST).is_file();
+    let standing = if staged { Standing::Staged } else { Standing::Installed };
+    let mut candidates = Vec::new();
+    for name in list(&root.path, &root.shown, &mut found.encounters) {
+        let path = root.path.join(&name);
+        let shown = root.shown.join(&*name.to_string_lossy());
+        if name.as_bytes().starts_with(b"@") {
+            for inner in list(&path, &shown, &mut found.encounters) {
+                candidates.push((path.join(&inner), shown.join(&*inner.to_string_lossy())));
+            }
+        } else {
+            candidates.push((path, shown));
+        }
+    }
+    let looked_at: Vec<Result<Option<PackDir>, Encounter>> = candidates
+        .into_par_iter()
+        .map(|(path, shown)| look_at(&path, shown, standing))
+        .collect();
+    for outcome in looked_at {
+        match outcome {
+            Ok(dir) => found.dirs.extend(dir),
+            Err(encounter) => found.encounters.push(encounter),
+        }
+    }
+}
+
+/// The directories of a root or scope, links to directories included, by name.
+fn list(path: &Path, shown: &Utf8PathBuf, encounters: &mut Vec<Encounter>) -> Vec<std::ffi::OsString> {
+    let entries = match path.read_dir() {
+        Ok(entries) => entries,
+        // A file or a dangling link whose name begins with @.
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Vec::new(),
+        Err(error) => {
+            encounters.push(unreadable(shown.clone(), &error));
+            return Vec::new();
+        }
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => {
+                let may_be_directory = entry.file_type().is_ok_and(|kind| kind.is_dir() || kind.is_symlink());
+                let name = entry.file_name();
+                if may_be_directory && !SKIPPED.iter().any(|skipped| name == *skipped) {
+                    names.push(name);
+                }
+            }
+            Err(error) => encounters.push(unreadable(shown.clone(), &error)),
+        }
+    }
+    names.sort();
+    names
+}
+
+fn unreadable(shown: Utf8PathBuf, error: &io::Error) -> Encounter {
+    let message = format!("The directory cannot be read: {}.", reason(error));
+    (shown, Diagnostic::new(&UNREADABLE_DIRECTORY, message))
+}
+
+fn look_at(path: &Path, shown: Utf8PathBuf, standing: Standing) -> Result<Option<PackDir>, Encounter> {
+    match path.join("package.json").metadata() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(unreadable(shown, &error)),
+        _ => Ok(pack_dir(path, shown, false, standing)),
+    }
+}
+
+/// The directory, if it has a package.json that is a regular file or a link to one.
+fn pack_dir(path: &Path, shown: Utf8PathBuf, named: bool, standing: Standing) -> Option<PackDir> {
+    if !path.join("package.json").metadata().ok()?.is_file() {
+        return None;
+    }
+    Some(PackDir {
+        shown,
+        real: path.canonicalize().ok()?,
+        named,
+        standing,
+    })
+}
+
+/// Drops directories that were met before under another name: pnpm's links, workspaces, a root given twice.
+fn each_once(dirs: Vec<PackDir>) -> Vec<PackDir> {
+    let mut positions: HashMap<PathBuf, usize> = HashMap::new();
+    let mut kept: Vec<PackDir> = Vec::new();
+    for dir in dirs {
+        match positions.get(&dir.real).and_then(|position| kept.get_mut(*position)) {
+            Some(first) => first.named |= dir.named,
+            None => {
+                positions.insert(dir.real.clone(), kept.len());
+                kept.push(dir);
+            }
+        }
+    }
+    kept
 }

@@ -99,7 +99,7 @@ mod tests {
     use packferry_core::payload::FileKind;
 
     use super::*;
-    use crate::discover::PackDir;
+    use crate::discover::{PackDir, Standing};
     use crate::validate::{ExportNames, NamedExport};
 
     /// One file: its id, its own names (`name` or `name<file:name`), and what it re-exports by `export *`.
@@ -147,6 +147,7 @@ mod tests {
                 shown: "p".into(),
                 real: "p".into(),
                 named: true,
+                standing: Standing::Installed,
             },
             name: PackName::parse("p").unwrap(),
             version: None,

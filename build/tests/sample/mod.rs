@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use packferry::bundled::BundledPack;
-use packferry::discover::PackDir;
+use packferry::discover::{PackDir, Standing};
 use packferry::link::{BundlerIdentity, link};
 use packferry::release::{BuildReport, Release, ReleaseWriter};
 use packferry::validate::{EntrySource, ExportNames, ValidFile, ValidModule, ValidPack};
@@ -39,6 +39,7 @@ pub(crate) fn pack(name: &str, version: &str, source: &str) -> BundledPack {
                 shown: "pack".into(),
                 real: "pack".into(),
                 named: true,
+                standing: Standing::Installed,
             },
             name,
             version: Some(version.into()),

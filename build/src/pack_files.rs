@@ -1,0 +1,147 @@
+//! Reading files of packs: opened first, then checked through the open handle, so that nothing swapped in between is ever
+//! read. Inside a pack no link is followed at any step of a path, so no file outside it is opened.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use packferry_core::id::FileId;
+use rustix::fs::{Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::discover::reason;
+
+/// Why bytes were not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unread {
+    /// There is nothing at the path, or a link to nothing.
+    Missing,
+    /// A link on the way leads out of the pack.
+    Escapes,
+    /// A link on the way, though inside the pack.
+    Symlink,
+    /// A directory, or some other thing that has no contents.
+    NotRegular,
+    /// More bytes than asked for; none were read.
+    TooLarge {
+        /// How many there are.
+        bytes: u64,
+    },
+    /// The system refused, with its reason.
+    Failed(String),
+}
+
+impl From<io::Error> for Unread {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => Self::Missing,
+            _ => Self::Failed(reason(&error)),
+        }
+    }
+}
+
+impl From<Errno> for Unread {
+    fn from(errno: Errno) -> Self {
+        io::Error::from(errno).into()
+    }
+}
+
+/// Opens without waiting for a writer, should it be a pipe, and without becoming anybody's terminal.
+const READ: OFlags = OFlags::RDONLY
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NONBLOCK)
+    .union(OFlags::NOCTTY);
+/// To pass through a directory, the right to search it is enough.
+#[cfg(target_os = "linux")]
+const SEARCH: OFlags = OFlags::PATH;
+#[cfg(not(target_os = "linux"))]
+const SEARCH: OFlags = OFlags::RDONLY;
+/// A step of a path that must be a directory.
+const STEP: OFlags = SEARCH
+    .union(OFlags::CLOEXEC)
+    .union(OFlags::NOFOLLOW)
+    .union(OFlags::DIRECTORY);
+
+/// Reads the regular file at `path`, or behind the link there: for package.json, which alone may be a link.
+///
+/// # Errors
+/// [`Unread`].
+pub fn read_document(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
+    let file = rustix::fs::open(path, READ, Mode::empty())?;
+    read_opened(file, limit)
+}
+
+/// The directory of a pack, held open: whatever its path comes to mean, files are read from this directory.
+#[derive(Debug)]
+pub struct PackRoot<'a> {
+    handle: OwnedFd,
+    real: &'a Path,
+}
+
+impl<'a> PackRoot<'a> {
+    /// Opens the directory at the real path of a pack.
+    ///
+    /// # Errors
+    /// [`Unread`], if it went away or cannot be searched.
+    pub fn open(real: &'a Path) -> Result<Self, Unread> {
+        let handle = rustix::fs::open(real, STEP, Mode::empty())?;
+        Ok(Self { handle, real })
+    }
+
+    /// Reads a file of the pack, at most `limit` bytes of it.
+    ///
+    /// # Errors
+    /// [`Unread`].
+    pub fn read(&self, id: &FileId, limit: u64) -> Result<Vec<u8>, Unread> {
+        match self.open_file(id.as_str()) {
+            Ok(file) => read_opened(file, limit),
+            // What a step that is no directory or a link at the end give; which of them it was decides the message only.
+            Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => Err(self.obstacle(id.as_str())),
+            // A socket.
+            Err(Errno::NXIO) => Err(Unread::NotRegular),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
+        let Some((directories, name)) = path.rsplit_once('/') else {
+            return rustix::fs::openat(&self.handle, path, READ | OFlags::NOFOLLOW, Mode::empty());
+        };
+        let mut directories = directories.split('/');
+        let first = directories.next().unwrap_or_default();
+        let mut directory = rustix::fs::openat(&self.handle, first, STEP, Mode::empty())?;
+        for step in directories {
+            directory = rustix::fs::openat(&directory, step, STEP, Mode::empty())?;
+        }
+        rustix::fs::openat(&directory, name, READ | OFlags::NOFOLLOW, Mode::empty())
+    }
+
+    /// What stood in the way of `path`, told by where it leads. Opens nothing.
+    fn obstacle(&self, path: &str) -> Unread {
+        match self.real.join(path).canonicalize() {
+            Ok(target) if target.starts_with(self.real) => Unread::Symlink,
+            Ok(_) => Unread::Escapes,
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Unread::Symlink,
+            Err(error) => error.into(),
+        }
+    }
+}
+
+fn read_opened(handle: OwnedFd, limit: u64) -> Result<Vec<u8>, Unread> {
+    let file = File::from(handle);
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(Unread::NotRegular);
+    }
+    if metadata.len() > limit {
+        return Err(Unread::TooLarge { bytes: metadata.len() });
+    }
+    // The file may grow while it is read.
+    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
+    let read = file.take(limit + 1).read_to_end(&mut bytes)? as u64;
+    if read > limit {
+        return Err(Unread::TooLarge { bytes: read });
+    }
+    Ok(bytes)
+}
