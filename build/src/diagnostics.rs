@@ -385,6 +385,10 @@ rules! {
     NPM_MODULE_FORBIDDEN_GLOBAL = Skipped "npm-module-forbidden-global",
         "A bundled npm entry uses no global that the guest lacks, unless it tests with `typeof` whether it is there.",
         "Use a library that runs without timers, a document, a process, and code made from text.";
+    /// A bundle does not evaluate in the guest, or exports something else there.
+    NPM_MODULE_PROBE_FAILED = Skipped "npm-module-probe-failed",
+        "A bundled npm entry evaluates in the guest within its bounds, and exports there what it exports by its text.",
+        "Reproduce it with packferry run; a library may need a build that touches nothing but the language when it loads.";
     /// A bundle looks for a global that the guest lacks.
     NPM_MODULE_WARNING = Warning "npm-module-warning",
         "A bundled npm entry needs no global that the guest lacks.",

@@ -9,25 +9,51 @@ use packferry_core::limits::PACK_LIMITS;
 
 use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, options_digest};
 use crate::bundled::{AdmittedBundle, BundledPack, NpmOutcome};
-use crate::diagnostics::{Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_WARNING, PACK_TOO_LARGE};
+use crate::diagnostics::{
+    Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING, PACK_TOO_LARGE,
+};
 use crate::fault::Fault;
 use crate::link::BundlerIdentity;
+use crate::probe::Probe;
 use crate::validate::{EntrySource, ValidPack};
 
-/// The bundler, looked for when the first npm entry needs it: a release without npm entries needs no bundler.
+/// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler.
 #[derive(Default)]
-pub struct LazyBundler(Mutex<Option<Arc<Bundler>>>);
+pub struct LazyBundler(Mutex<Option<Arc<Tools>>>);
+
+struct Tools {
+    bundler: Bundler,
+    probe: Probe,
+}
+
+impl Tools {
+    /// Bundles, scans and probes.
+    fn bundle(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
+        let bundled = match self.bundler.bundle(&pack.dir.real, name)? {
+            Ok(bundled) => bundled,
+            Err(skip) => return Ok(Err(skip)),
+        };
+        let probed = self.probe.probe(&bundled.source, &bundled.exports)?;
+        Ok(probed.map(|()| bundled).map_err(|refusal| Skip {
+            rule: &NPM_MODULE_PROBE_FAILED,
+            reason: refusal.message,
+        }))
+    }
+}
 
 impl LazyBundler {
-    fn get(&self) -> Result<Arc<Bundler>, Fault> {
+    fn get(&self) -> Result<Arc<Tools>, Fault> {
         let mut slot = self.0.lock().map_err(|_| Fault::new("a build thread failed"))?;
-        if let Some(bundler) = &*slot {
-            return Ok(Arc::clone(bundler));
+        if let Some(tools) = &*slot {
+            return Ok(Arc::clone(tools));
         }
         let program = std::env::current_exe();
         let program =
             program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
-        let found = Arc::new(Bundler::locate(&program)?);
+        let found = Arc::new(Tools {
+            bundler: Bundler::locate(&program)?,
+            probe: Probe::new(&program),
+        });
         *slot = Some(Arc::clone(&found));
         Ok(found)
     }
@@ -42,7 +68,7 @@ pub fn identity() -> BundlerIdentity {
     }
 }
 
-/// Bundles the npm packages that `pack` declares. None where the pack is at fault.
+/// Bundles the npm packages that `pack` declares, and probes the bundles. None where the pack is at fault.
 ///
 /// # Errors
 /// A [`Fault`] where the bundler is missing or does not run.
@@ -53,7 +79,7 @@ pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<
         if npm.contains_key(name) {
             continue;
         }
-        let outcome = match bundler.get()?.bundle(&pack.dir.real, name)? {
+        let outcome = match bundler.get()?.bundle(&pack, name)? {
             Ok(bundled) => admit(&pack, name, bundled, &mut diagnostics),
             Err(skip) => skipped(&pack, name, &skip, &mut diagnostics),
         };

@@ -58,8 +58,9 @@ pub(super) fn thrown(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> GuestError
     if shared.is_overdue() {
         return late(shared);
     }
-    if failure.message.starts_with("InternalError: out of memory") {
-        failure.kind = GuestErrorKind::Memory;
+    if failure.message == "InternalError: out of memory" {
+        let stack = failure.stack;
+        failure = GuestError { stack, ..exhausted() };
     }
     failure.pack = denied_to.or_else(|| pack_of(&failure.stack));
     failure

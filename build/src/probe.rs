@@ -1,0 +1,73 @@
+//! The admission probe: a bundle is evaluated once in the guest, and must export there what it exports by its text
+//! (pack contract, section 9). The only step of a build that runs a pack's code, in a child process without any capability.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::fault::Fault;
+use crate::guest_process::GuestProcess;
+
+/// Names that a refusal lists before it only counts.
+const NAMES_SHOWN: usize = 5;
+
+/// Why a bundle is not admitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProbeRefusal {
+    /// A sentence that names no path.
+    pub message: String,
+}
+
+/// Probes bundles.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    guest: GuestProcess,
+}
+
+impl Probe {
+    /// A probe whose guests are children of `program`, the `packferry` executable.
+    #[must_use]
+    pub fn new(program: &Path) -> Self {
+        Self {
+            guest: GuestProcess::new(program),
+        }
+    }
+
+    /// Evaluates the bundle `source`, which exports `expected` by its text.
+    ///
+    /// # Errors
+    /// A fault where the guest cannot be run. What is wrong with the bundle is a [`ProbeRefusal`].
+    pub fn probe(&self, source: &str, expected: &[String]) -> Result<Result<(), ProbeRefusal>, Fault> {
+        let names = match self.guest.names(source)? {
+            Ok(names) => names,
+            Err(failure) if failure.fault => return Err(Fault::new(failure.message)),
+            Err(failure) => {
+                let message = format!("It fails in the guest: {}.", failure.message.trim_end_matches('.'));
+                return Ok(Err(ProbeRefusal { message }));
+            }
+        };
+        let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
+        let names: BTreeSet<&str> = names.iter().map(String::as_str).collect();
+        let missing: Vec<&str> = expected.difference(&names).copied().collect();
+        let unforeseen: Vec<&str> = names.difference(&expected).copied().collect();
+        if missing.is_empty() && unforeseen.is_empty() {
+            return Ok(Ok(()));
+        }
+        let parts = [("lacks", missing), ("has", unforeseen)];
+        let parts = parts.iter().filter(|(_, names)| !names.is_empty());
+        let parts: Vec<String> = parts.map(|(verb, names)| format!("{verb} {}", listed(names))).collect();
+        let message = format!("Against its text, in the guest it {}.", parts.join(" and "));
+        Ok(Err(ProbeRefusal { message }))
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let shown: Vec<String> = names
+        .iter()
+        .take(NAMES_SHOWN)
+        .map(|name| format!("\"{name}\""))
+        .collect();
+    match names.len().saturating_sub(NAMES_SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
