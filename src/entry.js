@@ -14,10 +14,15 @@ const BODY = JSON.stringify({
   code: "internal",
   detail: "The worker failed and was restarted.",
 });
+/** What stands on every answer, as in headers.rs; tests/entry.test.mjs holds the two together. */
 const HEADERS = {
   "Content-Type": "application/problem+json",
   "Cache-Control": "no-store",
   "Access-Control-Allow-Origin": "*",
+  "Access-Control-Expose-Headers":
+    "Content-Type, ETag, X-Content-Digest, X-Content-Sha256, Unencoded-Digest, X-Sandbox-Pack, " +
+    "X-Sandbox-Pack-Version, X-Sandbox-File-Id, X-Sandbox-Internal, X-Sandbox-Module-Dependencies, " +
+    "X-Sandbox-Wasm-Contract, X-Sandbox-Host-Module, X-Packferry-Manifest, Cache-Control, Server-Timing, Retry-After",
   "Cross-Origin-Resource-Policy": "cross-origin",
   "X-Content-Type-Options": "nosniff",
   "Content-Security-Policy": "default-src 'none'; sandbox",

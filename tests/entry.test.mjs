@@ -7,59 +7,82 @@ import { fileURLToPath } from "node:url";
 
 import { Log, LogLevel, Miniflare } from "miniflare";
 
-const WORKER = fileURLToPath(new URL("../dist/panicking-worker/index.js", import.meta.url));
+/** What stands on every answer, whatever its status. */
+const EVERYWHERE = [
+  "Access-Control-Allow-Origin",
+  "Access-Control-Expose-Headers",
+  "Content-Security-Policy",
+  "Cross-Origin-Resource-Policy",
+  "X-Content-Type-Options",
+];
 
-let miniflare;
-before(async () => {
-  miniflare = new Miniflare({
+function worker(name) {
+  return new Miniflare({
     cf: false,
     log: new Log(LogLevel.NONE),
+    // workerd reports every trap; here they are wanted.
     handleRuntimeStdio: (out, err) => [out, err].forEach((stream) => stream.resume()),
     compatibilityDate: "2026-04-01",
     modules: true,
     modulesRules: [{ type: "CompiledWasm", include: ["**/*.wasm"] }],
-    scriptPath: WORKER,
+    scriptPath: fileURLToPath(new URL(`../dist/${name}/index.js`, import.meta.url)),
+    kvNamespaces: ["KV"],
   });
-  await miniflare.ready;
-});
-after(() => miniflare.dispose());
+}
 
-async function get(path, options) {
+async function get(miniflare, path, options) {
   const response = await miniflare.dispatchFetch(`http://worker${path}`, options);
   return { status: response.status, headers: response.headers, body: await response.text() };
 }
 
-for (const path of ["/panic", "/panic-later", "/trap", "/overflow"]) {
-  test(`${path} is a 500 for all in flight, and the next request gets a new instance`, { timeout: 20_000 }, async () => {
-    await get("/");
-    assert.ok(Number((await get("/")).body) > 1, "the instance has a past");
-    const slow = get("/slow");
-    const failed = await get(path);
+let panicking;
+before(() => {
+  panicking = worker("panicking-worker");
+});
+after(() => panicking.dispose());
+
+for (const path of ["/panic", "/panic-later", "/panic-in-callback", "/trap", "/overflow"]) {
+  test(`${path} is a 500 for all in flight, and the next request gets a new instance`, { timeout: 30_000 }, async () => {
+    await get(panicking, "/");
+    assert.ok(Number((await get(panicking, "/")).body) > 1, "the instance has a past");
+    const slow = get(panicking, "/slow");
+    const failed = await get(panicking, path);
     assert.equal(failed.status, 500);
     assert.equal(JSON.parse(failed.body).code, "internal");
     assert.equal(failed.headers.get("Content-Type"), "application/problem+json");
     assert.equal(failed.headers.get("Cache-Control"), "no-store");
-    assert.equal(failed.headers.get("Access-Control-Allow-Origin"), "*");
     assert.equal((await slow).status, 500);
-    assert.deepEqual(
-      [(await get("/")).body, (await get("/")).body],
-      ["1", "2"],
-      "the new instance starts over",
-    );
-    // What the old instance was waiting for comes too late to do harm.
-    assert.equal((await get("/slow")).body, "3");
-    assert.equal((await get("/")).body, "4");
+    const next = [await get(panicking, "/"), await get(panicking, "/")];
+    assert.deepEqual(next.map(({ body }) => body), ["1", "2"], "the new instance starts over");
+    // What the old instance was waiting for comes meanwhile, and does no harm.
+    assert.equal((await get(panicking, "/slow")).body, "3");
+    assert.equal((await get(panicking, "/")).body, "4");
   });
 }
 
-test("HEAD is answered without a body", { timeout: 20_000 }, async () => {
-  const failed = await get("/panic", { method: "HEAD" });
+test("HEAD is answered without a body", { timeout: 30_000 }, async () => {
+  const failed = await get(panicking, "/panic", { method: "HEAD" });
   assert.equal(failed.status, 500);
   assert.equal(failed.body, "");
 });
 
-test("an error is no panic: the instance stays", { timeout: 20_000 }, async () => {
-  const before = Number((await get("/")).body);
-  assert.equal((await get("/error")).status, 500);
-  assert.equal(Number((await get("/")).body), before + 1);
+test("an error is no panic: the instance stays", { timeout: 30_000 }, async () => {
+  const answered = Number((await get(panicking, "/")).body);
+  assert.equal((await get(panicking, "/error")).status, 500);
+  assert.equal(Number((await get(panicking, "/")).body), answered + 1);
+});
+
+test("a failure has the headers that every answer of the real worker has", { timeout: 30_000 }, async () => {
+  const real = worker("worker");
+  try {
+    const failed = await get(panicking, "/panic");
+    const refused = await get(real, "/no-such-route");
+    assert.equal(refused.status, 404);
+    for (const name of EVERYWHERE) {
+      assert.ok(refused.headers.get(name), `${name} is on a refusal`);
+      assert.equal(failed.headers.get(name), refused.headers.get(name), name);
+    }
+  } finally {
+    await real.dispose();
+  }
 });

@@ -7,6 +7,9 @@
 use std::cell::Cell;
 use std::time::Duration;
 
+use worker::js_sys::Promise;
+use worker::wasm_bindgen::JsValue;
+use worker::wasm_bindgen::closure::Closure;
 use worker::{Context, Delay, Env, HttpRequest, Result, event};
 
 thread_local! {
@@ -23,6 +26,11 @@ async fn fetch(request: HttpRequest, _env: Env, _context: Context) -> Result<htt
         "/panic-later" => {
             Delay::from(Duration::from_millis(50)).await;
             panic!("asked to, later");
+        }
+        "/panic-in-callback" => {
+            let callback = Closure::once(|_: JsValue| panic!("asked to, by the runtime"));
+            let _called = Promise::resolve(&JsValue::NULL).then(&callback);
+            Delay::from(Duration::from_secs(10)).await;
         }
         "/trap" => core::arch::wasm32::unreachable(),
         "/overflow" => descend(0),
