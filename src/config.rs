@@ -2,6 +2,7 @@
 
 use packferry_core::channel;
 use packferry_core::digest::ManifestDigest;
+use packferry_core::trust::TrustedKeys;
 
 /// Which release answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,8 @@ pub enum PolicySource {
 pub struct Config {
     /// `MANIFEST`, else `CHANNEL`.
     pub source: Source,
+    /// `TRUSTED_KEYS`: one of them has to have signed the channel. None: channels are taken as they are.
+    pub trusted_keys: TrustedKeys,
     /// `POLICY`.
     pub policy: PolicySource,
     /// `CACHE_BYTES`: what the isolate's cache may hold. An isolate has 128 MB.
@@ -47,8 +50,15 @@ impl Config {
     pub fn read(var: impl Fn(&str) -> Option<String>) -> Self {
         let var = |name| var(name).filter(|value| !value.trim().is_empty());
         let number = |name| var(name).and_then(|value| value.trim().parse::<u32>().ok());
+        let trusted_keys = var("TRUSTED_KEYS").map_or(Ok(TrustedKeys::default()), |text| TrustedKeys::parse(&text));
+        let source = match (source(var("MANIFEST").as_deref(), var("CHANNEL")), &trusted_keys) {
+            // A channel is not taken unchecked because the keys cannot be read.
+            (Source::Channel(_), Err(_)) => Source::Nothing("TRUSTED_KEYS holds no keys of Ed25519 in base64"),
+            (source, _) => source,
+        };
         Self {
-            source: source(var("MANIFEST").as_deref(), var("CHANNEL")),
+            source,
+            trusted_keys: trusted_keys.unwrap_or_default(),
             policy: match var("POLICY") {
                 None => PolicySource::Open,
                 Some(name) if channel::check_name(&name).is_ok() => PolicySource::Named(name),

@@ -92,8 +92,8 @@ impl<'a, S: Store> Reader<'a, S> {
     pub(crate) async fn record(&self, graph: GraphDigest) -> Result<Option<Rc<GraphRecord>>, Problem> {
         let key = StorageKey::Graph(graph);
         let check = async |body: S::Body| {
-            let record =
-                text(&body).and_then(|text| GraphRecord::parse(&text, graph).map_err(|error| error.to_string()));
+            let record = text(&body, DOCUMENT_BYTES)
+                .and_then(|text| GraphRecord::parse(&text, graph).map_err(|error| error.to_string()));
             Ok(record.map(|record| Object::Record(Rc::new(record))))
         };
         let object = self.object(Slot::Parsed(key.clone()), &key, check).await?;
@@ -108,7 +108,7 @@ impl<'a, S: Store> Reader<'a, S> {
         let key = StorageKey::Manifest(manifest);
         let check = async |body: S::Body| {
             let checked = self.check_digest(&key, &body, manifest.as_bytes()).await?;
-            let root = checked.and_then(|()| text(&body));
+            let root = checked.and_then(|()| text(&body, DOCUMENT_BYTES));
             let root = root.and_then(|text| Root::parse(&text).map_err(|error| error.to_string()));
             Ok(root.map(|root| Object::Root(Rc::new(root))))
         };
@@ -123,7 +123,7 @@ impl<'a, S: Store> Reader<'a, S> {
         let key = StorageKey::Shard(shard);
         let check = async |body: S::Body| {
             let checked = self.check_digest(&key, &body, shard.as_bytes()).await?;
-            let packs = checked.and_then(|()| text(&body));
+            let packs = checked.and_then(|()| text(&body, DOCUMENT_BYTES));
             let packs = packs.and_then(|text| parse_packs(&text).map_err(|error| error.to_string()));
             Ok(packs.map(|packs| Object::Packs(Rc::new(packs))))
         };
@@ -245,7 +245,14 @@ impl<'a, S: Store> Reader<'a, S> {
     }
 }
 
-/// The bytes as text.
-pub(crate) fn text(body: &impl Body) -> Result<String, Contradiction> {
+/// Bytes of a document that is parsed: an isolate has 128 MB, and storage need not be trusted. What the build writes is far
+/// below.
+pub(crate) const DOCUMENT_BYTES: usize = 8 << 20;
+
+/// The bytes as text, at most `limit` of them.
+pub(crate) fn text(body: &impl Body, limit: usize) -> Result<String, Contradiction> {
+    if body.len() > limit {
+        return Err(format!("it has {} bytes, and {limit} are the most", body.len()));
+    }
     String::from_utf8(body.copy(0..body.len())).map_err(|_| "it is not UTF-8".to_owned())
 }

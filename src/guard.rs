@@ -10,7 +10,7 @@ use packferry_core::policy::{self, Permit, Policy, Requester, Subject};
 use packferry_core::time::format_time;
 
 use crate::config::PolicySource;
-use crate::fetch::{Reader, text};
+use crate::fetch::{DOCUMENT_BYTES, Reader, text};
 use crate::memory::Slot;
 use crate::problem::{Fault, Problem};
 use crate::store::{CacheTime, Store};
@@ -124,7 +124,7 @@ impl<S: Store> Reader<'_, S> {
         let read = self.read(&key, CacheTime::Least).await;
         let body = read.map_err(|problem| closed(problem.to_string()))?;
         let body = body.ok_or_else(|| closed(format!("storage lacks {key}")))?;
-        let document = text(&body).map_err(closed)?;
+        let document = text(&body, DOCUMENT_BYTES).map_err(closed)?;
         Ok(InForce {
             policy: Policy::parse(&document).map_err(|error| closed(error.to_string()))?,
             digest: Some(BlobDigest::of(document.as_bytes())),

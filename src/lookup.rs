@@ -1,6 +1,7 @@
 //! Authorization and retrieval, one operation: what a module id means, whether the requester may have it, and its checked
 //! bytes. No other code hands out a file's bytes.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use packferry_core::closure;
@@ -13,7 +14,7 @@ use packferry_core::policy::{Permit, Subject};
 use packferry_core::record::{DeliveredKind, GraphRecord, RecordFile};
 
 use crate::config::Source;
-use crate::fetch::{Checked, Reader};
+use crate::fetch::{Checked, DOCUMENT_BYTES, Reader};
 use crate::guard::Gate;
 use crate::memory::{Closure, Object, Slot};
 use crate::problem::{Corruption, Fault, Problem, Refusal};
@@ -144,7 +145,11 @@ impl<S: Store> Reader<'_, S> {
     }
 
     async fn check_closure(&self, key: &StorageKey, graph: GraphDigest, body: S::Body) -> Checked<Object<S::Body>> {
-        let layout = match closure::layout(body.len(), |range| body.copy(range), graph) {
+        let copy = |range: Range<usize>| {
+            let bounded = range.len() <= DOCUMENT_BYTES;
+            if bounded { body.copy(range) } else { Vec::new() }
+        };
+        let layout = match closure::layout(body.len(), copy, graph) {
             Ok(layout) => layout,
             Err(error) => return Ok(Err(error.to_string())),
         };

@@ -8,6 +8,7 @@ use packferry_core::channel::{Envelope, Pointer};
 use packferry_core::digest::ManifestDigest;
 use packferry_core::key::StorageKey;
 use packferry_core::manifest::{Location, PackEntry, Root, find_pack};
+use packferry_core::time::format_time;
 
 use crate::config::Source;
 use crate::fetch::{Reader, text};
@@ -140,6 +141,8 @@ impl State {
 
 /// Milliseconds for which a request that reads the channel again may hold off others that have a release to answer from.
 const CLAIM_MILLISECONDS: u64 = 2_000;
+/// Bytes of an envelope: storage need not be trusted, and a pointer with some signatures is small.
+const ENVELOPE_BYTES: usize = 65_536;
 
 impl<S: Store> Reader<'_, S> {
     /// What `pick` takes from pack `name`, of the release that answers; the pack may be absent.
@@ -287,8 +290,11 @@ impl<S: Store> Reader<'_, S> {
             channel: name.to_owned(),
             cause,
         };
-        let document = text(&body).map_err(refuse)?;
+        let document = text(&body, ENVELOPE_BYTES).map_err(refuse)?;
         let (envelope, pointer) = Envelope::parse(&document, name).map_err(|error| refuse(error.to_string()))?;
+        let now = format_time(self.edge.store.now() / 1000);
+        let trusted = self.edge.config.trusted_keys.check(&envelope, &pointer, &now);
+        trusted.map_err(|error| refuse(error.to_string()))?;
         Ok(Taken {
             envelope: document.into(),
             payload: envelope.payload,

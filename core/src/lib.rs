@@ -17,3 +17,4 @@ pub mod payload;
 pub mod policy;
 pub mod record;
 pub mod time;
+pub mod trust;

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod index;
+mod policy;
 mod probes;
 mod reads;
 mod release;
