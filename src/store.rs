@@ -88,7 +88,7 @@ pub enum StoreFault {
 }
 
 /// Storage in memory, for tests: counts reads, and follows a script of faults for each key.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub struct MemoryStore {
     values: RefCell<BTreeMap<String, Rc<[u8]>>>,
     script: RefCell<BTreeMap<String, VecDeque<StoreFault>>>,

@@ -2,7 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod faults;
+mod hostile;
 mod index;
+mod matrix;
 mod policy;
 mod probes;
 mod reads;
