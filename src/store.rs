@@ -85,6 +85,8 @@ pub enum StoreFault {
     Bytes(Vec<u8>),
     /// It answers with only the first bytes of the value.
     Truncated(usize),
+    /// It answers with the last byte changed.
+    Flipped,
 }
 
 /// Storage in memory, for tests: counts reads, and follows a script of faults for each key.
@@ -144,6 +146,13 @@ impl Store for MemoryStore {
             }
             Some(StoreFault::Bytes(bytes)) => Ok(Some(bytes.into())),
             Some(StoreFault::Truncated(length)) => Ok(value().map(|bytes| Rc::from(bytes.copy(0..length)))),
+            Some(StoreFault::Flipped) => Ok(value().map(|bytes| {
+                let mut bytes = bytes.to_vec();
+                if let Some(last) = bytes.last_mut() {
+                    *last ^= 1;
+                }
+                Rc::from(bytes)
+            })),
         }
     }
 

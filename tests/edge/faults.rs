@@ -63,7 +63,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    use StoreFault::{Bytes, Missing, Slow, Throws, Truncated};
+    use StoreFault::{Bytes, Flipped, Missing, Slow, Throws, Truncated};
     let row = |what, script, named, channel| Row {
         what,
         script,
@@ -97,6 +97,8 @@ fn rows() -> Vec<Row> {
         row("nothing", vec![Bytes(Vec::new()); 2], CORRUPT, INCOMPLETE),
         row("no text", vec![Bytes(vec![0xff; 40]); 2], CORRUPT, INCOMPLETE),
         row("truncated", vec![Truncated(10); 2], CORRUPT, INCOMPLETE),
+        row("flipped", vec![Flipped; 2], CORRUPT, INCOMPLETE),
+        row("flipped once", vec![Flipped], FINE, INCOMPLETE),
         row("another record", vec![other(), other()], CORRUPT, INCOMPLETE),
         row("deep JSON", vec![deep(), deep()], CORRUPT, INCOMPLETE),
         row("vast", vec![vast(), vast()], CORRUPT, INCOMPLETE),
