@@ -1,17 +1,20 @@
-//! Takes the paths out of bundles and scans them in a child process of this program: a parser's stack that overflows on a hostile
-//! bundle ends the child, and costs nothing but that bundle.
+//! Reads bundles in a child process of this program: a parser's stack that overflows on a hostile bundle ends the child, and costs
+//! nothing but that bundle.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::thread;
 
 use packferry_core::limits::PACK_LIMITS;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle_paths::{Rewritten, rewrite_paths};
 use crate::child::{self, ChildLimits};
+use crate::commonjs_names::commonjs_names;
 use crate::fault::Fault;
 use crate::scan::{Verdict, scan};
 
@@ -35,9 +38,22 @@ const LIMITS: ChildLimits = ChildLimits {
 
 /// What a child is asked.
 #[derive(Serialize, Deserialize)]
-struct Question {
-    source: String,
-    labels: HashMap<String, String>,
+enum Question {
+    Judge {
+        source: String,
+        labels: HashMap<String, String>,
+    },
+    CommonjsNames {
+        source: String,
+        key: String,
+    },
+}
+
+/// What a child says.
+enum Answer<T> {
+    Given(T),
+    /// It has none; why, as the end of a sentence.
+    Missing(&'static str),
 }
 
 /// What became of a bundle.
@@ -72,15 +88,37 @@ impl Judge {
     ///
     /// A fault where the child cannot be run.
     pub fn judge(&self, source: String, labels: HashMap<String, String>) -> Result<Judgement, Fault> {
-        let fault = |error: &dyn std::fmt::Display| Fault::new(format!("a bundle cannot be judged: {error}"));
-        let question = serde_json::to_vec(&Question { source, labels }).map_err(|error| fault(&error))?;
+        Ok(match self.ask(&Question::Judge { source, labels })? {
+            Answer::Given(judgement) => judgement,
+            Answer::Missing(why) => Judgement::Unreadable(why.to_owned()),
+        })
+    }
+
+    /// The names that the CommonJS module behind `key` gives; none where the bundle cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// A fault where the child cannot be run.
+    pub fn commonjs_names(&self, source: String, key: String) -> Result<Vec<String>, Fault> {
+        Ok(match self.ask(&Question::CommonjsNames { source, key })? {
+            Answer::Given(names) => names,
+            Answer::Missing(_) => Vec::new(),
+        })
+    }
+
+    fn ask<T: DeserializeOwned>(&self, question: &Question) -> Result<Answer<T>, Fault> {
+        let fault = |error: &dyn Display| Fault::new(format!("a bundle cannot be judged: {error}"));
+        let question = serde_json::to_vec(question).map_err(|error| fault(&error))?;
         let mut command = Command::new(&self.program);
         let ended = child::run(command.arg(ARGUMENT), &question, LIMITS).map_err(|error| fault(&error))?;
-        match ended.status {
-            None => Ok(Judgement::Unreadable("takes too long to read".to_owned())),
-            Some(status) if status.success() => serde_json::from_slice(&ended.stdout).map_err(|error| fault(&error)),
-            Some(status) if status.code().is_none() => Ok(Judgement::Unreadable("is nested too deeply".to_owned())),
-            Some(status) => Err(fault(&status)),
+        match ended.status.map(|status| status.code()) {
+            None => Ok(Answer::Missing("takes too long to read")),
+            Some(Some(0)) => serde_json::from_slice(&ended.stdout)
+                .map(Answer::Given)
+                .map_err(|error| fault(&error)),
+            Some(Some(FAULT)) => Err(fault(&String::from_utf8_lossy(&ended.stderr))),
+            Some(Some(PANIC)) => Ok(Answer::Missing("cannot be read")),
+            Some(_) => Ok(Answer::Missing("is nested too deeply")),
         }
     }
 }
@@ -109,9 +147,11 @@ pub fn answer_if_asked() -> Option<ExitCode> {
 fn answer() -> io::Result<()> {
     let mut question = Vec::new();
     io::stdin().read_to_end(&mut question)?;
-    let Question { source, labels } = serde_json::from_slice(&question)?;
-    let answer = serde_json::to_vec(&judgement(&source, &labels))?;
-    io::stdout().write_all(&answer)
+    let answer = match serde_json::from_slice(&question)? {
+        Question::Judge { source, labels } => serde_json::to_vec(&judgement(&source, &labels)),
+        Question::CommonjsNames { source, key } => serde_json::to_vec(&commonjs_names(&source, &key)),
+    };
+    io::stdout().write_all(&answer?)
 }
 
 fn judgement(source: &str, labels: &HashMap<String, String>) -> Judgement {

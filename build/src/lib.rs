@@ -7,6 +7,7 @@ pub mod bundle;
 pub mod bundle_paths;
 pub mod bundled;
 pub mod child;
+pub mod commonjs_names;
 pub mod diagnostics;
 pub mod discover;
 pub mod exports;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use super::builtins::is_builtin;
+use super::origin::is_synthetic_entry;
 
 /// What esbuild says about a run.
 #[derive(Debug, Deserialize)]
@@ -18,6 +19,8 @@ pub(super) struct Metafile {
 pub(super) struct Input {
     /// Its imports.
     pub(super) imports: Vec<Import>,
+    /// `esm` or `cjs`, for JavaScript.
+    pub(super) format: Option<String>,
 }
 
 /// An import of a module.
@@ -33,6 +36,19 @@ pub(super) struct Import {
 }
 
 impl Metafile {
+    /// The key of the module that the synthetic entry imports: the package's own entry.
+    pub(super) fn package_entry(&self) -> Option<&str> {
+        let (_, entry) = self.inputs.iter().find(|(key, _)| is_synthetic_entry(key))?;
+        Some(&entry.imports.first()?.path)
+    }
+
+    /// The key of the package's own entry, where that is CommonJS.
+    pub(super) fn commonjs_entry(&self) -> Option<&str> {
+        let key = self.package_entry()?;
+        let format = self.inputs.get(key)?.format.as_deref();
+        (format == Some("cjs")).then_some(key)
+    }
+
     /// The imports of Node builtins, with the importer's key: also those that are caught at run time, and those that an
     /// installed package of the same name would answer.
     pub(super) fn builtin_imports(&self) -> impl Iterator<Item = (&str, &str)> {

@@ -8,6 +8,7 @@ mod log;
 mod metafile;
 mod origin;
 mod places;
+mod reasons;
 mod stage;
 
 use std::path::{Path, PathBuf};
@@ -16,20 +17,19 @@ use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::digest::BlobDigest;
 use packferry_core::limits::PACK_LIMITS;
 
-use self::builtins::is_builtin;
-use self::esbuild::{ENTRY_NAME, Output, Run};
+use self::esbuild::{Output, Run};
 use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
+use self::reasons::{
+    Stop, broken, failed, forbidden, named_globals, printable, refuse_builtins, rejected, skip, too_large, unresolved,
+};
 use self::stage::stage;
 use crate::bundle_paths::Rewritten;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
 use crate::judge::{Judge, Judgement};
-use crate::scan::{Finding, Verdict};
-
-/// The bundler's name in digest payloads.
-pub const BUNDLER: &str = "esbuild";
+use crate::scan::{Accepted, Verdict};
 
 /// The bundler's version; no other is run.
 pub const BUNDLER_VERSION: &str = "0.28.2";
@@ -77,25 +77,6 @@ pub struct Skip {
     pub reason: String,
 }
 
-/// Why a bundle stops half-way.
-enum Stop {
-    Skip(Skip),
-    Fault(Fault),
-}
-
-impl From<Fault> for Stop {
-    fn from(fault: Fault) -> Self {
-        Self::Fault(fault)
-    }
-}
-
-fn skip(rule: &'static Rule, reason: impl Into<String>) -> Stop {
-    Stop::Skip(Skip {
-        rule,
-        reason: reason.into(),
-    })
-}
-
 /// The pinned bundler.
 #[derive(Debug, Clone)]
 pub struct Bundler {
@@ -132,54 +113,53 @@ impl Bundler {
     fn try_bundle(&self, pack_dir: &Path, npm: &str) -> Result<Bundled, Stop> {
         let mut origins = Origins::default();
         let pack_dir = real_path(pack_dir)?;
-        let output = self.run(&pack_dir, npm, &mut origins)?;
-        let metafile = read_metafile(&output)?;
-        refuse_builtins(&metafile, &mut origins)?;
-        let (npm_version, inputs) = (resolved_version(&metafile, &mut origins), inputs(&metafile)?);
-        let stage = stage(&pack_dir, &metafile, &mut origins)?;
-        let (output, metafile) = match &stage {
-            Some(stage) => {
-                let output = self.run(&stage.pack_dir, npm, &mut origins)?;
-                let metafile = read_metafile(&output)?;
-                (output, metafile)
-            }
-            None => (output, metafile),
+        let first = self.run(&pack_dir, npm, &[], &mut origins)?;
+        refuse_builtins(&first.metafile, &mut origins)?;
+        let npm_version = resolved_version(&first.metafile, &mut origins);
+        let inputs = inputs(&first.metafile)?;
+        let names = self.commonjs_names(&first)?;
+        let stage = stage(&pack_dir, &first.metafile, &mut origins)?;
+        let made = match &stage {
+            Some(stage) => self.run(&stage.pack_dir, npm, &names, &mut origins)?,
+            None if names.is_empty() => first,
+            None => self.run(&pack_dir, npm, &names, &mut origins)?,
         };
-        let (rewritten, verdict) = self.judge(&output, &metafile, &mut origins)?;
-        let mut places = Places::new(&output, &rewritten, &mut origins);
-        let accepted = match verdict {
-            Verdict::Accepted(accepted) => accepted,
-            Verdict::Rejected(finding) => {
-                let place = places.describe(finding.offset)?;
-                return Err(rejected(&format!("{} ({place})", finding.what)));
-            }
-            Verdict::Forbidden(findings) => {
-                let named = named_globals(&findings, &mut places)?.join(", ");
-                let reason = format!("It uses what the guest lacks: {named}.");
-                return Err(skip(&diagnostics::NPM_MODULE_FORBIDDEN_GLOBAL, reason));
-            }
-        };
+        let (rewritten, verdict) = self.judge(&made, &mut origins)?;
+        let mut places = Places::new(&made.output, &rewritten, &mut origins);
+        let accepted = accepted(verdict, &mut places)?;
         let detected = named_globals(&accepted.detected, &mut places)?;
-        let warnings = detected
-            .iter()
-            .map(|named| format!("It looks for {named} and will not find it in the guest."))
-            .collect();
+        let warning = |named| printable(&format!("It looks for {named} and will not find it in the guest."));
         Ok(Bundled {
             npm_version,
             inputs,
             exports: accepted.exports,
+            warnings: detected.into_iter().map(warning).collect(),
             source: rewritten.source,
-            warnings,
         })
     }
 
-    /// Bundles with the default export, and without it where that is what fails.
-    fn run(&self, pack_dir: &Utf8Path, npm: &str, origins: &mut Origins) -> Result<Output, Stop> {
-        let name = serde_json::Value::from(npm);
-        let names = format!("export * from {name};\n");
-        let with_default = format!("{names}export {{ default }} from {name};\n");
+    /// Bundles all names of a package and its default export; without the latter where that is what fails. The names of a
+    /// CommonJS package have to be given.
+    fn run(
+        &self,
+        pack_dir: &Utf8Path,
+        npm: &str,
+        commonjs_names: &[String],
+        origins: &mut Origins,
+    ) -> Result<Made, Stop> {
+        let package = serde_json::Value::from(npm);
+        let (with_default, names) = match commonjs_names.join(", ").as_str() {
+            "" => (
+                format!("export * from {package};\nexport {{ default }} from {package};\n"),
+                format!("export * from {package};\n"),
+            ),
+            names => (
+                format!("export {{ default, {names} }} from {package};\n"),
+                format!("export {{ {names} }} from {package};\n"),
+            ),
+        };
         match esbuild::run(&self.binary, pack_dir.as_std_path(), &with_default)? {
-            Run::Done(output) => return Ok(output),
+            Run::Done(output) => return Made::of(output),
             Run::Failed(log) => {
                 if let Some(stop) = unresolved(&log, npm, origins) {
                     return Err(stop);
@@ -188,17 +168,26 @@ impl Bundler {
             Run::Broken(how) => return Err(broken(how)),
         }
         match esbuild::run(&self.binary, pack_dir.as_std_path(), &names)? {
-            Run::Done(output) => Ok(output),
+            Run::Done(output) => Made::of(output),
             Run::Failed(log) => Err(unresolved(&log, npm, origins).unwrap_or_else(|| failed(&log, origins))),
             Run::Broken(how) => Err(broken(how)),
         }
     }
 
+    /// What a package gives besides its default export, where it is CommonJS: a bundle states its names, and `export *` finds
+    /// those of ECMAScript modules only.
+    fn commonjs_names(&self, made: &Made) -> Result<Vec<String>, Stop> {
+        let (Some(key), Some(source)) = (made.metafile.commonjs_entry(), made.output.bundle()?) else {
+            return Ok(Vec::new());
+        };
+        Ok(self.judge.commonjs_names(source, key.to_owned())?)
+    }
+
     /// Takes the paths out and scans.
-    fn judge(&self, output: &Output, metafile: &Metafile, origins: &mut Origins) -> Result<(Rewritten, Verdict), Stop> {
+    fn judge(&self, made: &Made, origins: &mut Origins) -> Result<(Rewritten, Verdict), Stop> {
         let over = format!("over {} bytes", PACK_LIMITS.npm_bytes);
-        let source = output.bundle()?.ok_or_else(|| too_large(&over))?;
-        let labels = metafile.inputs.keys().map(|key| (key.clone(), origins.label(key)));
+        let source = made.output.bundle()?.ok_or_else(|| too_large(&over))?;
+        let labels = made.metafile.inputs.keys().map(|key| (key.clone(), origins.label(key)));
         match self.judge.judge(source, labels.collect())? {
             Judgement::Read(rewritten, verdict) => Ok((rewritten, verdict)),
             Judgement::TooLarge(length) => Err(too_large(&format!("{length} bytes"))),
@@ -217,107 +206,35 @@ fn real_path(pack_dir: &Path) -> Result<Utf8PathBuf, Stop> {
     })
 }
 
-fn broken(how: &str) -> Stop {
-    skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, format!("The bundler {how}."))
+/// A bundle as esbuild made it.
+struct Made {
+    output: Output,
+    metafile: Metafile,
 }
 
-fn too_large(size: &str) -> Stop {
-    let reason = format!("The bundle has {size}; {} are allowed.", PACK_LIMITS.npm_bytes);
-    skip(&diagnostics::NPM_MODULE_TOO_LARGE, reason)
-}
-
-fn rejected(what: &str) -> Stop {
-    skip(&diagnostics::NPM_MODULE_SCAN_REJECTED, format!("The bundle {what}."))
-}
-
-fn builtin_import(name: &str, place: &str) -> Stop {
-    let reason = format!("It imports {name:?}, which is a Node builtin ({place}).");
-    skip(&diagnostics::NPM_MODULE_BUILTIN_IMPORT, reason)
-}
-
-/// The skip for an import that leads nowhere, if a log has one. Builtins come first, then what stands first by its place.
-fn unresolved(log: &str, npm: &str, origins: &mut Origins) -> Option<Stop> {
-    let errors = log::errors(log);
-    let mut found: Vec<_> = errors
-        .iter()
-        .filter_map(|error| Some((error.unresolved()?, describe_place(error.place, origins))))
-        .map(|(name, place)| (!is_builtin(name), place, name))
-        .collect();
-    found.sort_unstable();
-    let (_, place, name) = found.first()?;
-    if is_builtin(name) {
-        return Some(builtin_import(name, place));
-    }
-    let reason = if *name == npm && place.starts_with(ENTRY_NAME) {
-        format!("The package {npm:?} is not installed, or has no entry to import.")
-    } else {
-        format!("It imports {name:?}, which leads nowhere ({place}).")
-    };
-    Some(skip(&diagnostics::NPM_MODULE_UNRESOLVED, reason))
-}
-
-fn failed(log: &str, origins: &mut Origins) -> Stop {
-    let errors = log::errors(log);
-    let mut described: Vec<String> = errors
-        .iter()
-        .map(|error| {
-            let text = without_paths_of_the_machine(error.text, origins);
-            format!("{text} ({})", describe_place(error.place, origins))
-        })
-        .collect();
-    described.sort_unstable();
-    let reason = match described.first() {
-        Some(first) => format!("The bundler fails: {first}."),
-        None => "The bundler fails and does not say why.".to_owned(),
-    };
-    skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, reason)
-}
-
-fn describe_place(place: Option<(&str, u32)>, origins: &mut Origins) -> String {
-    match place {
-        Some((file, line)) => format!("{}:{line}", origins.label(file)),
-        None => "no place given".to_owned(),
+impl Made {
+    fn of(output: Output) -> Result<Self, Stop> {
+        let text = output.metafile()?.ok_or_else(|| too_large("too many modules"))?;
+        let metafile = serde_json::from_str(&text)
+            .map_err(|error| Fault::new(format!("esbuild's metafile does not parse: {error}")))?;
+        Ok(Self { output, metafile })
     }
 }
 
-/// The bundler's sentence, with labels for the paths of the machine: they stand in quotes, or behind a colon at the end.
-fn without_paths_of_the_machine(text: &str, origins: &mut Origins) -> String {
-    let label = |part: &str, origins: &mut Origins| match Utf8Path::new(part).is_absolute() {
-        true => origins.label(part),
-        false => part.to_owned(),
-    };
-    if let Some((before, last)) = text.rsplit_once(": ") {
-        return format!("{before}: {}", label(last, origins));
+fn accepted(verdict: Verdict, places: &mut Places<'_>) -> Result<Accepted, Stop> {
+    match verdict {
+        Verdict::Accepted(accepted) => Ok(accepted),
+        Verdict::Rejected(finding) => {
+            let place = places.describe(finding.offset)?;
+            Err(rejected(&format!("{} ({place})", finding.what)))
+        }
+        Verdict::Forbidden(findings) => Err(forbidden(&named_globals(&findings, places)?)),
     }
-    let parts = text.split('"').map(|part| label(part, origins));
-    parts.collect::<Vec<_>>().join("\"")
-}
-
-fn read_metafile(output: &Output) -> Result<Metafile, Stop> {
-    let text = output.metafile()?.ok_or_else(|| too_large("too many modules"))?;
-    let metafile = serde_json::from_str(&text);
-    Ok(metafile.map_err(|error| Fault::new(format!("esbuild's metafile does not parse: {error}")))?)
-}
-
-fn refuse_builtins(metafile: &Metafile, origins: &mut Origins) -> Result<(), Stop> {
-    let imports = metafile.builtin_imports();
-    let first = imports.map(|(importer, name)| (origins.label(importer), name)).min();
-    first.map_or(Ok(()), |(importer, name)| Err(builtin_import(name, &importer)))
-}
-
-/// Each global in quotes with its place.
-fn named_globals(findings: &[Finding], places: &mut Places<'_>) -> Result<Vec<String>, Stop> {
-    let named = findings.iter().map(|finding| {
-        let place = places.describe(finding.offset)?;
-        Ok(format!("{:?} ({place})", finding.what))
-    });
-    named.collect()
 }
 
 /// The version of the package that the synthetic entry imports.
 fn resolved_version(metafile: &Metafile, origins: &mut Origins) -> Option<String> {
-    let (_, entry) = metafile.inputs.iter().find(|(key, _)| key.ends_with(ENTRY_NAME))?;
-    let (file, _) = file_of_key(&entry.imports.first()?.path)?;
+    let (file, _) = file_of_key(metafile.package_entry()?)?;
     origins.package_of(file).version
 }
 

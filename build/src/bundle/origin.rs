@@ -34,6 +34,12 @@ struct Identity {
     version: Option<String>,
 }
 
+/// Whether a key of the metafile is the synthetic entry's.
+pub(super) fn is_synthetic_entry(key: &str) -> bool {
+    let path = Utf8Path::new(key);
+    path.file_name() == Some(ENTRY_NAME) && !path.is_file()
+}
+
 /// The file behind a key of the metafile, and what esbuild adds to its path: a query, a fragment, import attributes.
 pub(super) fn file_of_key(key: &str) -> Option<(&Utf8Path, &str)> {
     let path = key.strip_prefix("(disabled):").unwrap_or(key);
@@ -53,7 +59,7 @@ pub(super) fn file_of_key(key: &str) -> Option<(&Utf8Path, &str)> {
 impl Origins {
     /// How the module of a metafile's key is named in a bundle and in messages.
     pub(super) fn label(&mut self, key: &str) -> String {
-        if key.ends_with(ENTRY_NAME) && !Utf8Path::new(key).is_file() {
+        if is_synthetic_entry(key) {
             return ENTRY_NAME.to_owned();
         }
         let Some((file, suffix)) = file_of_key(key) else {

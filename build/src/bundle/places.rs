@@ -3,9 +3,9 @@
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use oxc_sourcemap::{SourceMap, Token};
 
-use super::Stop;
 use super::esbuild::Output;
 use super::origin::Origins;
+use super::reasons::Stop;
 use crate::bundle_paths::Rewritten;
 
 /// Describes places in one bundle. The source map is read when the first place is asked for.
