@@ -10,9 +10,6 @@ const matches =
 /** A package name: an optional `@scope/`, then one or more of `[A-Za-z0-9._~-]`. */
 export const isPackName = matches(/^(@[\w.~-]+\/)?[\w.~-]+$/);
 
-/** A module's name in its pack: `.` for the root, else one or more of `[A-Za-z0-9._-]`. */
-export const isModuleName = matches(/^(?!\.\.$|node_modules$)[\w.-]+$/);
-
 /** A pack's name alone, or with `/` and a module's name (`<pack>/.` would be a second spelling of the root). */
 export const isSpecifier = matches(/^(@[\w.~-]+\/)?[\w.~-]+(\/(?!\.\.?$|node_modules$)[\w.-]+)?$/);
 
@@ -23,7 +20,7 @@ export const isDigest = matches(/^[\da-f]{64}$/);
  * A normalized path inside a pack: no control character, backslash, percent-escape of dot, slash or backslash, and no
  * segment that is empty, `.` or `..`.
  */
-export const isFileId = matches(/^(?!.*(%2[ef]|%5c|[\0-\x1f\x7f\\]))(?!(.*\/)?\.{0,2}(\/|$))[^]*$/i);
+export const isFileId = matches(/^(?!.*[\0-\x1f\x7f\\]|.*%(2[ef]|5c)|(.*\/)?\.{0,2}(\/|$))/is);
 
 /** The form of an ASCII identifier. Reserved words are told apart where a name becomes code: `reserved.ts`. */
 export const isIdentifier = matches(/^[a-z_$][\w$]*$/i);

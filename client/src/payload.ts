@@ -1,11 +1,11 @@
 //! Digest payloads: the canonical JSON whose SHA-256 is a graph digest. Parsed strictly; every statement that a payload
 //! makes twice must agree. What comes out is what the digest proves.
 
-import { CALL_LIMITS, facadeNames, facadeOf, MEMORY_PAGES } from "./contract.js";
+import { CALL_LIMITS, EXPORT_PAIR, facadeNames, facadeOf, MEMORY_PAGES } from "./contract.js";
 import type { ExportPair, WasmContract } from "./contract.js";
 import { insist } from "./errors.js";
-import { isDigest, isFileId, isIdentifier, isModuleName, isPackName, isSorted, isSpecifier, isText, normalizeFile, packOf } from "./names.js";
-import { type Infer, isObject, parseCanonical, read } from "./schema.js";
+import { isDigest, isFileId, isIdentifier, isPackName, isSorted, isSpecifier, isText, normalizeFile, packOf } from "./names.js";
+import { admits, type Infer, isObject, parseCanonical, read } from "./schema.js";
 
 /** Kind of a delivered file. */
 export type FileKind = "js" | "wasm" | "host";
@@ -37,16 +37,16 @@ export interface Graph {
 }
 
 const isExport = (value: unknown): value is string | ExportPair =>
-  isIdentifier(value) || (isObject(value) && isText(value.wasm) && isIdentifier(value.as) && Object.keys(value).join() === "wasm,as");
+  isIdentifier(value) || admits(EXPORT_PAIR, value);
 const isFileKind = (value: unknown): value is "js" | "wasm" => value === "js" || value === "wasm";
 
 const PACK = { packageName: isPackName, "packageVersion?": isText, specifier: isSpecifier, moduleId: isFileId } as const;
 const ENTRIES = [{ id: isFileId, kind: isFileKind, dependencies: [isFileId], bytes: isDigest }] as const;
-const JS = { ...PACK, kind: "js", declaration: { name: isModuleName, kind: "js", file: isText }, entries: ENTRIES } as const;
+const JS = { ...PACK, kind: "js", declaration: { name: isText, kind: "js", file: isText }, entries: ENTRIES } as const;
 const WASM = {
   ...PACK,
   kind: "wasm",
-  declaration: { name: isModuleName, kind: "wasm", file: isText, memoryPagesMax: MEMORY_PAGES, "limits?": CALL_LIMITS, exports: [isExport] },
+  declaration: { name: isText, kind: "wasm", file: isText, memoryPagesMax: MEMORY_PAGES, "limits?": CALL_LIMITS, exports: [isExport] },
   entries: ENTRIES,
   facadeVersion: 1,
   facade: isText,
@@ -56,7 +56,7 @@ const NPM = {
   ...PACK,
   npm: isText,
   "npmVersion?": isText,
-  declaration: { name: isModuleName, kind: "js", npm: isText },
+  declaration: { name: isText, kind: "js", npm: isText },
   bundler: "esbuild",
   bundlerVersion: isText,
   optionsDigest: isDigest,
@@ -73,39 +73,38 @@ export function parsePayload(json: string): Graph {
 }
 
 function jsGraph(payload: Infer<typeof JS>): Graph {
-  const { declaration, entries } = payload;
-  checkDeclaredFile(declaration.file, payload.moduleId);
-  checkEntries(entries, payload.moduleId, "js");
-  return { ...packPart(payload, declaration), kind: "js", files: entries };
+  const { declaration, entries: files } = payload;
+  checkModuleId(payload.moduleId, normalizeFile(declaration.file));
+  return graphOf("js", files, payload, declaration);
 }
 
 function wasmGraph(payload: Infer<typeof WASM>): Graph {
-  const { declaration, entries, facade, specifier } = payload;
-  checkDeclaredFile(declaration.file, payload.moduleId);
-  checkEntries(entries, payload.moduleId, "wasm");
+  const { declaration, entries: files, facade } = payload;
   const { memoryPagesMax, limits } = declaration;
-  const exports = exportsInFacadeOrder(declaration.exports, facade, specifier);
-  const wasm = { memoryPagesMax, exports, ...(limits && { limits }) };
-  return { ...packPart(payload, declaration), kind: "wasm", files: entries, wasm };
+  checkModuleId(payload.moduleId, normalizeFile(declaration.file));
+  const exports = exportsInFacadeOrder(declaration.exports, facade, payload.specifier);
+  return { ...graphOf("wasm", files, payload, declaration), wasm: { memoryPagesMax, exports, ...(limits && { limits }) } };
 }
 
 function hostGraph(payload: Infer<typeof HOST>): Graph {
-  const { hostId: id, exports, facade, moduleId, specifier } = payload;
-  insist(moduleId === `host:${id}`, "the module id is not that of the host module");
-  checkHostFacade(exports, facade, specifier);
-  return { ...packPart(payload), kind: "host", files: [{ id: moduleId, kind: "host", dependencies: [] }], host: { id, exports, facade } };
+  const { hostId: id, exports, facade, moduleId } = payload;
+  checkModuleId(moduleId, `host:${id}`);
+  checkHostFacade(exports, facade, payload.specifier);
+  return { ...graphOf("host", [{ id: moduleId, kind: "host", dependencies: [] }], payload), host: { id, exports, facade } };
 }
 
 function npmGraph(payload: Infer<typeof NPM>): Graph {
-  const { npm, declaration, moduleId, source } = payload;
-  insist(declaration.npm === npm && moduleId === `npm:${npm}`, "the module id is not that of the npm package");
-  return { ...packPart(payload, declaration), kind: "js", files: [{ id: moduleId, kind: "js", dependencies: [], bytes: source }] };
+  const { npm, declaration, moduleId, source: bytes } = payload;
+  checkModuleId(moduleId, `npm:${npm}`);
+  checkModuleId(moduleId, `npm:${declaration.npm}`);
+  return graphOf("js", [{ id: moduleId, kind: "js", dependencies: [], bytes }], payload, declaration);
 }
 
-function packPart(payload: Infer<typeof PACK>, declaration?: { name: string }): Pick<Graph, "packName" | "packVersion" | "specifier" | "moduleId"> {
+function graphOf(kind: FileKind, files: GraphFile[], payload: Infer<typeof PACK>, declaration?: { name: string }): Graph {
   const { packageName: packName, packageVersion: packVersion, specifier, moduleId } = payload;
   checkSpecifier(packName, specifier, declaration?.name);
-  return { packName, ...(isText(packVersion) && { packVersion }), specifier, moduleId };
+  checkEntries(files, moduleId, kind);
+  return { packName, ...(isText(packVersion) && { packVersion }), specifier, moduleId, kind, files };
 }
 
 /** The specifier is one of the pack: that of the declared name, if there is one. */
@@ -114,44 +113,37 @@ export function checkSpecifier(packName: string, specifier: string, name?: strin
   insist(packOf(specifier) === packName && (!name || specifier === stated), "the specifier is not the declared one");
 }
 
-/** The declared file, normalized, is the module id. */
-export function checkDeclaredFile(declared: string, moduleId: string): void {
-  insist(normalizeFile(declared) === moduleId, "the module id is not that of the declared file");
+/** The module id is that of what is declared: a file, normalized, a host module, an npm package. */
+export function checkModuleId(moduleId: string, declared: string): void {
+  insist(moduleId === declared, "the module id is not the declared one");
 }
 
 /** Entries and dependencies are sorted, only JavaScript imports, and the entry is there with its kind. */
 export function checkEntries(files: GraphFile[], moduleId: string, kind: FileKind): void {
-  insist(isSorted(files.map((file) => file.id)) && files.every((file) => isSorted(file.dependencies)), "its files are out of order");
-  insist(
-    files.every((file) => file.kind === "js" || !file.dependencies.length),
-    "a WASM file has dependencies",
-  );
-  insist(
-    files.some((file) => file.id === moduleId && file.kind === kind),
-    "the module id is not among its files",
-  );
+  const sorted = isSorted(files.map((file) => file.id)) && files.every((file) => isSorted(file.dependencies));
+  const leaves = files.every((file) => file.kind === "js" || !file.dependencies.length);
+  const entry = files.some((file) => file.id === moduleId && file.kind === kind);
+  insist(sorted && leaves && entry, "its files are not in order");
 }
 
 /** The facade is the one generated for `declared`; gives the exports in its order. */
 export function exportsInFacadeOrder(declared: (string | ExportPair)[], facade: string, specifier: string): ExportPair[] {
   const pairs = declared.map((item) => (isText(item) ? { wasm: item, as: item } : item));
-  insist(isSorted(pairs.map((pair) => pair.wasm)), "its exports are out of order");
   checkFacade("wasm", pairs.map((pair) => pair.as), facade, specifier);
+  insist(isSorted(pairs.map((pair) => pair.wasm)), "its exports are not in order");
   return facadeNames(facade).flatMap((name) => pairs.filter((pair) => pair.as === name));
 }
 
 /** The facade is the one generated for the exports, which are sorted. */
 export function checkHostFacade(exports: string[], facade: string, specifier: string): void {
-  insist(isSorted(exports), "its exports are out of order");
   checkFacade("host", exports, facade, specifier);
+  insist(isSorted(exports), "its exports are not in order");
 }
 
 /** The facade is the generated one, for the given exports, each once, in an order of its own. */
 function checkFacade(bridge: "wasm" | "host", exports: string[], facade: string, specifier: string): void {
   const names = facadeNames(facade);
-  const sorted = [...exports].sort();
-  insist(
-    exports.length && isSorted(sorted) && facadeOf(bridge, specifier, names) === facade && names.sort().join() === sorted.join(),
-    "its facade is not the generated one",
-  );
+  const generated = names.length && facadeOf(bridge, specifier, names) === facade;
+  const sorted = names.sort();
+  insist(generated && isSorted(sorted) && sorted.join() === [...exports].sort().join(), "its facade is not the generated one");
 }

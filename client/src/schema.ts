@@ -23,7 +23,8 @@ export function read<const S extends Schema>(schema: S, value: unknown): Infer<S
   return value as Infer<S>;
 }
 
-function admits(schema: Schema, value: unknown): boolean {
+/** Whether `value` is of `schema`. */
+export function admits(schema: Schema, value: unknown): boolean {
   if (typeof schema === "function") return schema(value);
   if (typeof schema !== "object") return schema === value;
   if (isList(schema)) return Array.isArray(value) && value.every((element) => admits(schema[0], element));

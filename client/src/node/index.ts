@@ -1,0 +1,3 @@
+//! What only Node has: `@packferry/client/node`.
+
+export { directoryCache } from "./directory-cache.js";
