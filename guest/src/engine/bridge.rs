@@ -113,7 +113,7 @@ fn call_wasm<'js>(
     match called {
         Ok(None) => Ok(JsValue::new_undefined(ctx.clone())),
         Ok(Some(Number::I32(number))) => Ok(JsValue::new_int(ctx.clone(), number)),
-        Ok(Some(Number::Float(number))) => Ok(JsValue::new_number(ctx.clone(), number)),
+        Ok(Some(Number::Float(number))) => Ok(JsValue::new_float(ctx.clone(), number)),
         Err(message) => Err(refuse(&message)),
     }
 }
