@@ -116,7 +116,7 @@ impl Findings {
         if self.dropped > 0 {
             all.push(Diagnostic::new(
                 &MORE_FINDINGS,
-                format!("{} more findings are not listed.", self.dropped),
+                format!("{} more findings are not listed", self.dropped),
             ));
         }
         all

@@ -92,7 +92,7 @@ impl Roots {
             .map(unnamed)
             .collect();
         if upwards.is_empty() {
-            let fault = Fault::new("There is no node_modules directory here or above, and no path was given.");
+            let fault = Fault::new("there is no node_modules directory here or above, and no path was given");
             return Err(fault.hint("Name a pack, or a directory that holds packs, or set PACKFERRY_PACK_PATHS."));
         }
         Ok(Self(upwards))
@@ -109,7 +109,7 @@ fn named_root(path: &Path, working_directory: &Path) -> Result<Root, Fault> {
             named: true,
         }),
         Ok(_) => Err(Fault::new(format!("{shown} is no directory.")).hint("Name the pack's directory.")),
-        Err(error) => Err(Fault::new(format!("{shown} cannot be read: {}.", reason(&error)))),
+        Err(error) => Err(Fault::new(format!("{shown} cannot be read: {}", reason(&error)))),
     }
 }
 
@@ -248,7 +248,7 @@ fn list(path: &Path, shown: &Utf8PathBuf, encounters: &mut Vec<Encounter>) -> Ve
 }
 
 fn unreadable(shown: Utf8PathBuf, error: &io::Error) -> Encounter {
-    let message = format!("The directory cannot be read: {}.", reason(error));
+    let message = format!("the directory cannot be read: {}", reason(error));
     (shown, Diagnostic::new(&UNREADABLE_DIRECTORY, message))
 }
 

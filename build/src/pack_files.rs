@@ -69,7 +69,7 @@ const STEP: OFlags = SEARCH
 /// [`Unread`].
 pub fn read_document(path: &Path, limit: u64) -> Result<Vec<u8>, Unread> {
     let file = rustix::fs::open(path, READ, Mode::empty())?;
-    read_opened(file, limit)
+    Opened::of(file, limit)?.read()
 }
 
 /// The directory of a pack, held open: whatever its path comes to mean, files are read from this directory.
@@ -89,14 +89,14 @@ impl<'a> PackRoot<'a> {
         Ok(Self { handle, real })
     }
 
-    /// Reads a file of the pack, at most `limit` bytes of it.
+    /// Opens a file of the pack that has at most `limit` bytes.
     ///
     /// # Errors
     /// [`Unread`].
-    pub fn read(&self, id: &FileId, limit: u64) -> Result<Vec<u8>, Unread> {
-        match self.open_file(id.as_str()) {
-            Ok(file) => read_opened(file, limit),
-            // What a step that is no directory or a link at the end give; which of them it was decides the message only.
+    pub fn open_file(&self, id: &FileId, limit: u64) -> Result<Opened, Unread> {
+        match self.walk(id.as_str()) {
+            Ok(handle) => Opened::of(handle, limit),
+            // What a link at the end, or a step that is no directory gives; which it was decides the message only.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => Err(self.obstacle(id.as_str())),
             // A socket.
             Err(Errno::NXIO) => Err(Unread::NotRegular),
@@ -104,7 +104,14 @@ impl<'a> PackRoot<'a> {
         }
     }
 
-    fn open_file(&self, path: &str) -> Result<OwnedFd, Errno> {
+    /// Whether the path of a file ends in a link, to whatever it may lead.
+    #[must_use]
+    pub fn is_link(&self, id: &FileId) -> bool {
+        self.real.join(id.as_str()).is_symlink()
+    }
+
+    /// Opens `path`, step by step, from the held directory.
+    fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
         let Some((directories, name)) = path.rsplit_once('/') else {
             return rustix::fs::openat(&self.handle, path, READ | OFlags::NOFOLLOW, Mode::empty());
         };
@@ -128,20 +135,44 @@ impl<'a> PackRoot<'a> {
     }
 }
 
-fn read_opened(handle: OwnedFd, limit: u64) -> Result<Vec<u8>, Unread> {
-    let file = File::from(handle);
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Err(Unread::NotRegular);
+/// A regular file, open, and no larger than was asked for.
+#[derive(Debug)]
+pub struct Opened {
+    file: File,
+    bytes: u64,
+    limit: u64,
+}
+
+impl Opened {
+    fn of(handle: OwnedFd, limit: u64) -> Result<Self, Unread> {
+        let file = File::from(handle);
+        let metadata = file.metadata()?;
+        if !metadata.is_file() {
+            return Err(Unread::NotRegular);
+        }
+        let bytes = metadata.len();
+        if bytes > limit {
+            return Err(Unread::TooLarge { bytes });
+        }
+        Ok(Self { file, bytes, limit })
     }
-    if metadata.len() > limit {
-        return Err(Unread::TooLarge { bytes: metadata.len() });
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
-    // The file may grow while it is read.
-    let mut bytes = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or_default());
-    let read = file.take(limit + 1).read_to_end(&mut bytes)? as u64;
-    if read > limit {
-        return Err(Unread::TooLarge { bytes: read });
+
+    /// Reads it.
+    ///
+    /// # Errors
+    /// [`Unread`], also where it has grown over the limit since it was opened.
+    pub fn read(self) -> Result<Vec<u8>, Unread> {
+        let mut bytes = Vec::with_capacity(usize::try_from(self.bytes).unwrap_or_default());
+        let read = self.file.take(self.limit + 1).read_to_end(&mut bytes)? as u64;
+        if read > self.limit {
+            return Err(Unread::TooLarge { bytes: read });
+        }
+        Ok(bytes)
     }
-    Ok(bytes)
 }

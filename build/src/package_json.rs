@@ -19,7 +19,10 @@ use crate::pack_files::{self, Unread};
 mod manifest;
 mod modules;
 mod names;
+#[cfg(test)]
+mod tests;
 
+pub use modules::is_host_id;
 pub use names::{file_id, quoted};
 
 /// The file's name, as diagnostics give it.
@@ -110,7 +113,7 @@ pub fn read(dir: &PackDir) -> Outcome {
                 Diagnostic::new(
                     rule,
                     format!(
-                        "package.json has {bytes} bytes and is not read; the limit is {}.",
+                        "package.json has {bytes} bytes and is not read; the limit is {}",
                         PACK_LIMITS.package_json_bytes
                     ),
                 )
@@ -118,7 +121,7 @@ pub fn read(dir: &PackDir) -> Outcome {
             )
         }
         Err(Unread::Failed(reason)) => {
-            let message = format!("invalid package.json: it cannot be read: {reason}.");
+            let message = format!("invalid package.json: it cannot be read: {reason}");
             refused(
                 None,
                 Diagnostic::new(&PACKAGE_JSON_INVALID, message).at(PACKAGE_JSON, None, None),
@@ -144,7 +147,7 @@ pub fn parse(dir: &PackDir, bytes: &[u8]) -> Outcome {
     let root = match Node::parse(&readable) {
         Ok(root) => root,
         Err(error) => {
-            let message = format!("invalid package.json: {}.", error.reason);
+            let message = format!("invalid package.json: {}", error.reason);
             let place = error.offset..error.offset;
             return refused(
                 None,
@@ -153,7 +156,7 @@ pub fn parse(dir: &PackDir, bytes: &[u8]) -> Outcome {
         }
     };
     let Some(members) = root.members() else {
-        let message = format!("invalid package.json: it is {}, and must be an object.", root.kind());
+        let message = format!("invalid package.json: it is {}, and must be an object", root.kind());
         let place = root.span().start..root.span().start + 1;
         return refused(
             None,
@@ -179,7 +182,7 @@ pub fn parse(dir: &PackDir, bytes: &[u8]) -> Outcome {
     let name = member(&members, "name").filter(|name| name.value.kind() == Kind::String);
     if name.is_none() {
         let place = member(&members, "name").map_or(root.span().start..root.span().start + 1, |name| name.value.span());
-        let message = format!("{}: the sandbox pack has no valid package name.", pack.label);
+        let message = format!("{}: the sandbox pack has no valid package name", pack.label);
         pack.find(&PACK_NAME_MISSING, place, message);
     }
     manifest::read(&mut pack, &nodetool);
@@ -204,12 +207,12 @@ fn member<'m, 'a>(members: &'m [Member<'a>], key: &str) -> Option<&'m Member<'a>
 fn check_unicode(pack: &mut RawPack, bytes: &[u8]) {
     if let Err(error) = std::str::from_utf8(bytes) {
         let at = error.valid_up_to();
-        let message = format!("{}: package.json is not UTF-8 at byte {at}.", pack.label);
+        let message = format!("{}: package.json is not UTF-8 at byte {at}", pack.label);
         pack.find(&PACKAGE_JSON_NOT_UNICODE, at..at, message);
     }
     if let Some(place) = first_lone_surrogate(&pack.text) {
         let escape = pack.text.get(place.clone()).unwrap_or_default();
-        let message = format!("{}: package.json holds {escape}, half of a surrogate pair.", pack.label);
+        let message = format!("{}: package.json holds {escape}, half of a surrogate pair", pack.label);
         pack.find(&PACKAGE_JSON_NOT_UNICODE, place, message);
     }
 }

@@ -27,7 +27,7 @@ pub(super) fn read(pack: &mut RawPack, nodetool: &[Member<'_>]) {
 
 fn check_api_version(pack: &mut RawPack, node: &Node<'_>) {
     if node.number() != Some(1.0) {
-        let message = format!("{}: nodetool.apiVersion is not 1.", pack.label);
+        let message = format!("{}: nodetool.apiVersion is not 1", pack.label);
         pack.find(&API_VERSION, node.span(), message);
     }
 }
@@ -49,7 +49,7 @@ fn read_modules(pack: &mut RawPack, node: &Node<'_>) {
 
 fn not_an_array(pack: &mut RawPack, key: &str, node: &Node<'_>) {
     let message = format!(
-        "{}: nodetool.{key} is {}, and must be an array.",
+        "{}: nodetool.{key} is {}, and must be an array",
         pack.label,
         node.kind()
     );
@@ -65,7 +65,7 @@ fn check_module_is_new(
     let (name, place) = name;
     if let Some(first) = names.get(name) {
         let message = format!(
-            "{}: duplicate module name {}: nodetool.sandboxModules[{index}] and [{first}].",
+            "{}: duplicate module name {}: nodetool.sandboxModules[{index}] and [{first}]",
             pack.label,
             quoted(name)
         );
@@ -83,12 +83,12 @@ fn check_files_are_distinct(pack: &mut RawPack) {
             Some(first) if *first == file.text => {
                 faults.push((
                     file.span.clone(),
-                    format!("{}: duplicate sandbox file: two modules name it.", file.id),
+                    format!("{}: duplicate sandbox file: two modules name it", file.id),
                 ));
             }
             Some(first) => {
                 let message = format!(
-                    "{}: duplicate sandbox file: {} and {} are one.",
+                    "{}: duplicate sandbox file: {} and {} are one",
                     file.id,
                     quoted(first),
                     quoted(&file.text)
@@ -114,7 +114,7 @@ fn read_internal(pack: &mut RawPack, node: &Node<'_>) {
     for (index, element) in elements.iter().enumerate() {
         let Some(text) = element.string() else {
             let message = format!(
-                "{}: nodetool.internal[{index}] is {}, and must be a string.",
+                "{}: nodetool.internal[{index}] is {}, and must be a string",
                 pack.label,
                 element.kind()
             );
@@ -124,18 +124,18 @@ fn read_internal(pack: &mut RawPack, node: &Node<'_>) {
         let id = match file_id(&text) {
             Ok(id) => id,
             Err(fault) => {
-                let message = format!("{}: nodetool.internal[{index}] {} {fault}.", pack.label, quoted(&text));
+                let message = format!("{}: nodetool.internal[{index}] {} {fault}", pack.label, quoted(&text));
                 pack.find(&FILE_PATH, element.span(), message);
                 continue;
             }
         };
         if !id.as_str().ends_with(".js") {
-            let message = format!("{}: internal file must be JavaScript: {}.", pack.label, quoted(&text));
+            let message = format!("{}: internal file must be JavaScript: {}", pack.label, quoted(&text));
             pack.find(&INTERNAL_NOT_JS, element.span(), message);
         }
         if let Some(first) = seen.get(id.as_str()) {
             let message = format!(
-                "{}: duplicate internal file: {} is listed as {}, too.",
+                "{}: duplicate internal file: {} is listed as {}, too",
                 pack.label,
                 quoted(&text),
                 quoted(first)
@@ -165,7 +165,7 @@ fn check_internal_is_not_public(pack: &mut RawPack) {
         .filter_map(|file| {
             let module = public.get(file.id.as_str())?;
             let message = format!(
-                "{}: public module duplicates internal file {}: a module names it as {}.",
+                "{}: public module duplicates internal file {}: a module names it as {}",
                 pack.label,
                 quoted(&file.text),
                 quoted(module)

@@ -41,7 +41,7 @@ impl<'p, 'a> Fields<'p, 'a> {
     /// The object at `node`; a finding, if it is none.
     fn of(pack: &'p mut RawPack, path: String, node: &Node<'a>) -> Option<Self> {
         let Some(members) = node.members() else {
-            let message = format!("{}: {path} is {}, and must be an object.", pack.label, node.kind());
+            let message = format!("{}: {path} is {}, and must be an object", pack.label, node.kind());
             pack.find(&MANIFEST_SHAPE, opening(node), message);
             return None;
         };
@@ -62,7 +62,7 @@ impl<'p, 'a> Fields<'p, 'a> {
 
     /// Adds a finding about the value at `key`.
     fn find(&mut self, rule: &'static Rule, key: &str, place: Range<usize>, what: &str) {
-        let message = format!("{}: {}.{key} {what}.", self.pack.label, self.path);
+        let message = format!("{}: {}.{key} {what}", self.pack.label, self.path);
         self.pack.find(rule, place, message);
     }
 
@@ -95,7 +95,7 @@ impl<'p, 'a> Fields<'p, 'a> {
         for member in self.members.clone() {
             if !known.contains(&member.key.as_ref()) {
                 let message = format!(
-                    "{}: {} has an unknown key {}.",
+                    "{}: {} has an unknown key {}",
                     self.pack.label,
                     self.path,
                     quoted(&member.key)
@@ -211,7 +211,7 @@ fn read_js(fields: &mut Fields<'_, '_>, name: Option<&ModuleName>, module: &mut 
 
 fn check_one_source(fields: &mut Fields<'_, '_>, what: &str) {
     let message = format!(
-        "{}: {} {what}: a JS module must declare exactly one of file or npm.",
+        "{}: {} {what}: a JS module must declare exactly one of file or npm",
         fields.pack.label, fields.path
     );
     fields.pack.find(&MODULE_SOURCE, fields.opening.clone(), message);
@@ -272,7 +272,8 @@ fn read_host(fields: &mut Fields<'_, '_>, name: Option<&ModuleName>, module: &mu
 }
 
 /// Whether `text` may name a host module: 1 to 64 of `[a-z0-9-]`, a letter first.
-pub(crate) fn is_host_id(text: &str) -> bool {
+#[must_use]
+pub fn is_host_id(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|c: char| c.is_ascii_lowercase())
         && text

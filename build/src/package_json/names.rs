@@ -45,7 +45,7 @@ pub(super) fn check_pack_name(pack: &mut RawPack, node: &Node<'_>) {
     let Some(name) = node.string() else { return };
     let Ok(parsed) = PackName::parse(&name) else {
         let message = format!(
-            "{} is no package name, so its modules have no specifiers.",
+            "{} is no package name, so its modules have no specifiers",
             quoted(&name)
         );
         return pack.find(&PACK_NAME_INVALID, node.span(), message);
@@ -55,14 +55,14 @@ pub(super) fn check_pack_name(pack: &mut RawPack, node: &Node<'_>) {
     let dots = segments.into_iter().any(|segment| matches!(segment, "." | ".."));
     if dots || RESERVED_PACK_NAMES.contains(&last) {
         let message = format!(
-            "{}: a pack cannot have this name: it is no folder of its own.",
+            "{}: a pack cannot have this name: it is no folder of its own",
             pack.label
         );
         return pack.find(&PACK_NAME_RESERVED, node.span(), message);
     }
     if is_digest(&name) {
         let message = format!(
-            "{}: a pack cannot be named like a digest: its ids would look pinned.",
+            "{}: a pack cannot be named like a digest: its ids would look pinned",
             pack.label
         );
         return pack.find(&PACK_NAME_RESERVED, node.span(), message);
@@ -74,7 +74,7 @@ pub(super) fn check_version(pack: &mut RawPack, node: &Node<'_>) {
     let Some(version) = node.string() else { return };
     if !is_header_text(&version) {
         let message = format!(
-            "{}: version {} cannot be delivered: a header carries printable ASCII without outer spaces.",
+            "{}: version {} cannot be delivered: a header carries printable ASCII without outer spaces",
             pack.label,
             quoted(&version)
         );
