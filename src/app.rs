@@ -1,8 +1,10 @@
 //! The only reader of bindings, and the only place where the runtime's requests and responses are touched.
 
+use std::cell::OnceCell;
 use std::rc::Rc;
 
-use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, StatusCode};
 use worker::Env;
 use worker::wasm_bindgen::JsValue;
 use worker::web_sys::{Headers, Request, Response, ResponseInit};
@@ -11,10 +13,11 @@ use crate::config::Config;
 use crate::fetch::Edge;
 use crate::kv::{Kv, KvBody};
 use crate::respond::{Answer, Content};
+use crate::warm;
 
 thread_local! {
     /// This isolate's worker: one deploy, so one configuration.
-    static EDGE: std::cell::OnceCell<Rc<Edge<Kv>>> = const { std::cell::OnceCell::new() };
+    static EDGE: OnceCell<Rc<Edge<Kv>>> = const { OnceCell::new() };
 }
 
 /// This isolate's worker, made by its first request.
@@ -63,22 +66,57 @@ impl Incoming {
 /// The runtime's response to `answer`.
 pub(crate) fn response(answer: Answer<KvBody>) -> Result<Response, JsValue> {
     let (parts, content) = answer.into_parts();
-    let init = ResponseInit::new();
-    init.set_status(parts.status.as_u16());
-    let headers = headers(&parts.headers)?;
-    init.set_headers(&headers);
-    match content {
-        Content::Nothing => Response::new_with_opt_str_and_init(None, &init),
-        Content::Text(text) => Response::new_with_opt_str_and_init(Some(&text), &init),
-        Content::Stored(body) => Response::new_with_opt_js_u8_array_and_init(Some(&body.0), &init),
+    send(content, &init(parts.status, &parts.headers)?)
+}
+
+/// The finished answer to a GET or HEAD of `url`, if this isolate has one that still holds. Its headers become objects of the
+/// runtime once: making them anew would cost as much as all the rest.
+pub(crate) fn warm_response(url: &str, if_none_match: Option<&str>, head: bool) -> Result<Option<Response>, JsValue> {
+    EDGE.with(|edge| {
+        let Some(hit) = edge.get().and_then(|edge| warm::answer(edge, url, if_none_match)) else {
+            return Ok(None);
+        };
+        let finished = &hit.finished;
+        let init = if hit.not_modified {
+            remembered(&finished.dress.not_modified, || {
+                let mut headers = finished.headers.clone();
+                headers.remove(CONTENT_LENGTH);
+                init(StatusCode::NOT_MODIFIED, &headers)
+            })
+        } else {
+            remembered(&finished.dress.whole, || init(finished.status, &finished.headers))
+        };
+        let content = if head { Content::Nothing } else { hit.content };
+        send(content, init?).map(Some)
+    })
+}
+
+fn remembered<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, JsValue>) -> Result<&T, JsValue> {
+    match cell.get() {
+        Some(value) => Ok(value),
+        None => {
+            let value = make()?;
+            Ok(cell.get_or_init(|| value))
+        }
     }
 }
 
-fn headers(map: &HeaderMap) -> Result<Headers, JsValue> {
+fn send(content: Content<KvBody>, init: &ResponseInit) -> Result<Response, JsValue> {
+    match content {
+        Content::Nothing => Response::new_with_opt_str_and_init(None, init),
+        Content::Text(text) => Response::new_with_opt_str_and_init(Some(&text), init),
+        Content::Stored(body) => Response::new_with_opt_blob_and_init(Some(&body.blob), init),
+    }
+}
+
+fn init(status: StatusCode, map: &HeaderMap) -> Result<ResponseInit, JsValue> {
     let headers = Headers::new()?;
     for (name, value) in map {
         // Every value was checked to be printable ASCII when it was set.
         headers.append(name.as_str(), value.to_str().unwrap_or_default())?;
     }
-    Ok(headers)
+    let init = ResponseInit::new();
+    init.set_status(status.as_u16());
+    init.set_headers(&headers);
+    Ok(init)
 }

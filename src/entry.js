@@ -47,9 +47,12 @@ Object.defineProperty(worker.__worker_init_state(), "criticalError", {
   set: (value) => value && abandon(),
 });
 
-// Traps without a panic (memory that runs out, a stack that overflows) in a task of the instance.
+/** Whether an error is a trap: a panic, memory that ran out, a stack that overflowed. */
+const isTrap = (error) => error instanceof WebAssembly.RuntimeError || error instanceof RangeError;
+
+// Traps without a panic in a task of the instance.
 addEventListener("error", ({ error }) => {
-  if (error instanceof WebAssembly.RuntimeError || error instanceof RangeError) {
+  if (isTrap(error)) {
     abandon();
   }
 });
@@ -68,16 +71,39 @@ function start(request, env, context) {
   }
 }
 
+/** The answer that the instance has ready, if it has one: no promise is made for it, which would cost as much again. */
+function known(request) {
+  const head = request.method === "HEAD";
+  if (broken || (!head && request.method !== "GET")) {
+    return undefined;
+  }
+  try {
+    return worker.warm(request.url, request.headers.get("If-None-Match"), head);
+  } catch (error) {
+    // The long way is open still, if need be with a new instance.
+    console.error(error);
+    if (isTrap(error)) {
+      abandon();
+    }
+    return undefined;
+  }
+}
+
+/** The answer that the instance has to work out; 500 where it fails. */
+function answer(request, env, context) {
+  return new Promise((resolve, reject) => {
+    const fail = () => {
+      const body = request.method === "HEAD" ? null : BODY;
+      resolve(new Response(body, { status: 500, headers: HEADERS }));
+    };
+    inFlight.add(fail);
+    const response = start(request, env, context);
+    response?.then(resolve, reject).finally(() => inFlight.delete(fail));
+  });
+}
+
 export default {
   fetch(request, env, context) {
-    return new Promise((resolve, reject) => {
-      const fail = () => {
-        const body = request.method === "HEAD" ? null : BODY;
-        resolve(new Response(body, { status: 500, headers: HEADERS }));
-      };
-      inFlight.add(fail);
-      const response = start(request, env, context);
-      response?.then(resolve, reject).finally(() => inFlight.delete(fail));
-    });
+    return known(request) ?? answer(request, env, context);
   },
 };

@@ -13,8 +13,9 @@ use crate::guard::PolicyCache;
 use crate::memory::{Memory, Object, Slot, Turn};
 use crate::problem::{Corruption, Fault, Problem};
 use crate::release::Releases;
-use crate::store::{Body, CacheTime, Store};
+use crate::store::{Bytes, CacheTime, Store, StoreFailure};
 use crate::trace::Trace;
+use crate::warm::Warm;
 
 /// A worker: its configuration, its storage, and what this isolate remembers.
 pub struct Edge<S: Store> {
@@ -25,6 +26,7 @@ pub struct Edge<S: Store> {
     pub(crate) memory: Memory<S::Body>,
     pub(crate) releases: Releases,
     pub(crate) policy: PolicyCache,
+    pub(crate) warm: Warm<S::Dress>,
 }
 
 impl<S: Store> Edge<S> {
@@ -34,6 +36,7 @@ impl<S: Store> Edge<S> {
             memory: Memory::new(config.cache_bytes),
             releases: Releases::new(store.now()),
             policy: PolicyCache::default(),
+            warm: Warm::new(config.cache_bytes / 4),
             config,
             store,
         }
@@ -77,13 +80,13 @@ impl<'a, S: Store> Reader<'a, S> {
 
     /// Exact bytes of an object whose key is the SHA-256 of its value.
     pub(crate) async fn bytes(&self, key: StorageKey, digest: &[u8; 32]) -> Result<Option<S::Body>, Problem> {
-        let check = async |body: S::Body| {
-            let checked = self.check_digest(&key, &body, digest).await?;
-            Ok(checked.map(|()| Object::Bytes(body)))
+        let check = async |bytes: S::Bytes| match self.check_digest(&key, &bytes, digest).await? {
+            Ok(()) => Ok(Ok(Object::Body(self.keep(&key, bytes)?))),
+            Err(contradiction) => Ok(Err(contradiction)),
         };
         let object = self.object(Slot::Bytes(key.clone()), &key, check).await?;
         Ok(object.and_then(|object| match object {
-            Object::Bytes(body) => Some(body),
+            Object::Body(body) => Some(body),
             _ => None,
         }))
     }
@@ -91,8 +94,8 @@ impl<'a, S: Store> Reader<'a, S> {
     /// A graph's record. None where storage lacks it.
     pub(crate) async fn record(&self, graph: GraphDigest) -> Result<Option<Rc<GraphRecord>>, Problem> {
         let key = StorageKey::Graph(graph);
-        let check = async |body: S::Body| {
-            let record = text(&body, DOCUMENT_BYTES)
+        let check = async |bytes: S::Bytes| {
+            let record = text(&bytes, DOCUMENT_BYTES)
                 .and_then(|text| GraphRecord::parse(&text, graph).map_err(|error| error.to_string()));
             Ok(record.map(|record| Object::Record(Rc::new(record))))
         };
@@ -106,9 +109,9 @@ impl<'a, S: Store> Reader<'a, S> {
     /// A manifest's root.
     pub(crate) async fn root(&self, manifest: ManifestDigest) -> Result<Rc<Root>, Problem> {
         let key = StorageKey::Manifest(manifest);
-        let check = async |body: S::Body| {
-            let checked = self.check_digest(&key, &body, manifest.as_bytes()).await?;
-            let root = checked.and_then(|()| text(&body, DOCUMENT_BYTES));
+        let check = async |bytes: S::Bytes| {
+            let checked = self.check_digest(&key, &bytes, manifest.as_bytes()).await?;
+            let root = checked.and_then(|()| text(&bytes, DOCUMENT_BYTES));
             let root = root.and_then(|text| Root::parse(&text).map_err(|error| error.to_string()));
             Ok(root.map(|root| Object::Root(Rc::new(root))))
         };
@@ -121,9 +124,9 @@ impl<'a, S: Store> Reader<'a, S> {
     /// A shard's packs.
     pub(crate) async fn packs(&self, shard: ShardDigest) -> Result<Rc<Vec<PackEntry>>, Problem> {
         let key = StorageKey::Shard(shard);
-        let check = async |body: S::Body| {
-            let checked = self.check_digest(&key, &body, shard.as_bytes()).await?;
-            let packs = checked.and_then(|()| text(&body, DOCUMENT_BYTES));
+        let check = async |bytes: S::Bytes| {
+            let checked = self.check_digest(&key, &bytes, shard.as_bytes()).await?;
+            let packs = checked.and_then(|()| text(&bytes, DOCUMENT_BYTES));
             let packs = packs.and_then(|text| parse_packs(&text).map_err(|error| error.to_string()));
             Ok(packs.map(|packs| Object::Packs(Rc::new(packs))))
         };
@@ -138,7 +141,7 @@ impl<'a, S: Store> Reader<'a, S> {
         &self,
         slot: Slot,
         key: &StorageKey,
-        check: impl AsyncFn(S::Body) -> Checked<Object<S::Body>>,
+        check: impl AsyncFn(S::Bytes) -> Checked<Object<S::Body>>,
     ) -> Result<Option<Object<S::Body>>, Problem> {
         let memory = &self.edge.memory;
         if let Some(object) = memory.get(&slot) {
@@ -176,15 +179,15 @@ impl<'a, S: Store> Reader<'a, S> {
     async fn read_checked<T>(
         &self,
         key: &StorageKey,
-        check: impl AsyncFn(S::Body) -> Checked<T>,
+        check: impl AsyncFn(S::Bytes) -> Checked<T>,
     ) -> Result<Option<(T, usize)>, Problem> {
         let mut contradiction = None;
         for cache in [CacheTime::Forever, CacheTime::Least] {
-            let Some(body) = self.read(key, cache).await? else {
+            let Some(bytes) = self.read(key, cache).await? else {
                 continue;
             };
-            let length = body.len();
-            match check(body).await? {
+            let length = bytes.len();
+            match check(bytes).await? {
                 Ok(object) => return Ok(Some((object, length))),
                 Err(cause) => contradiction = Some(cause),
             }
@@ -200,24 +203,23 @@ impl<'a, S: Store> Reader<'a, S> {
     }
 
     /// Reads a value as it is, and notes what that took and whether storage is well.
-    pub(crate) async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<S::Body>, Problem> {
+    pub(crate) async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<S::Bytes>, Problem> {
         let begun = self.edge.store.now();
         let read = self.edge.store.read(key, cache).await;
         let now = self.edge.store.now();
         self.trace.note_read(now.saturating_sub(begun));
         self.edge.releases.note_storage(read.is_ok(), now);
-        read.map_err(|cause| {
-            Fault::Unavailable {
-                key: key.clone(),
-                cause,
-            }
-            .into()
-        })
+        read.map_err(|cause| unavailable(key, cause))
     }
 
-    /// Checks all bytes of `body` against the digest that names them.
-    pub(crate) async fn check_digest(&self, key: &StorageKey, body: &S::Body, digest: &[u8; 32]) -> Checked<()> {
-        let found = self.sha256(key, body, 0..body.len()).await?;
+    /// Turns checked bytes into what is kept.
+    pub(crate) fn keep(&self, key: &StorageKey, bytes: S::Bytes) -> Result<S::Body, Problem> {
+        self.edge.store.keep(bytes).map_err(|cause| unavailable(key, cause))
+    }
+
+    /// Checks all `bytes` against the digest that names them.
+    pub(crate) async fn check_digest(&self, key: &StorageKey, bytes: &S::Bytes, digest: &[u8; 32]) -> Checked<()> {
+        let found = self.sha256(key, bytes, 0..bytes.len()).await?;
         Ok(if found == *digest {
             Ok(())
         } else {
@@ -225,24 +227,23 @@ impl<'a, S: Store> Reader<'a, S> {
         })
     }
 
-    /// Hashes a part of `body`, which was read from `key`.
+    /// Hashes a part of `bytes`, which were read from `key`.
     pub(crate) async fn sha256(
         &self,
         key: &StorageKey,
-        body: &S::Body,
+        bytes: &S::Bytes,
         range: std::ops::Range<usize>,
     ) -> Result<[u8; 32], Problem> {
         let begun = self.edge.store.now();
-        let found = self.edge.store.sha256(body, range).await;
+        let found = self.edge.store.sha256(bytes, range).await;
         self.trace.note_check(self.edge.store.now().saturating_sub(begun));
-        found.map_err(|cause| {
-            Fault::Unavailable {
-                key: key.clone(),
-                cause,
-            }
-            .into()
-        })
+        found.map_err(|cause| unavailable(key, cause))
     }
+}
+
+fn unavailable(key: &StorageKey, cause: StoreFailure) -> Problem {
+    let key = key.clone();
+    Fault::Unavailable { key, cause }.into()
 }
 
 /// Bytes of a document that is parsed: an isolate has 128 MB, and storage need not be trusted. What the build writes is far
@@ -250,9 +251,9 @@ impl<'a, S: Store> Reader<'a, S> {
 pub(crate) const DOCUMENT_BYTES: usize = 8 << 20;
 
 /// The bytes as text, at most `limit` of them.
-pub(crate) fn text(body: &impl Body, limit: usize) -> Result<String, Contradiction> {
-    if body.len() > limit {
-        return Err(format!("it has {} bytes, and {limit} are the most", body.len()));
+pub(crate) fn text(bytes: &impl Bytes, limit: usize) -> Result<String, Contradiction> {
+    if bytes.len() > limit {
+        return Err(format!("it has {} bytes, and {limit} are the most", bytes.len()));
     }
-    String::from_utf8(body.copy(0..body.len())).map_err(|_| "it is not UTF-8".to_owned())
+    String::from_utf8(bytes.copy(0..bytes.len())).map_err(|_| "it is not UTF-8".to_owned())
 }

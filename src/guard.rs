@@ -10,7 +10,7 @@ use packferry_core::policy::{self, Permit, Policy, Requester, Subject};
 use packferry_core::time::format_time;
 
 use crate::config::PolicySource;
-use crate::fetch::{DOCUMENT_BYTES, Reader, text};
+use crate::fetch::{DOCUMENT_BYTES, Edge, Reader, text};
 use crate::memory::Slot;
 use crate::problem::{Fault, Problem};
 use crate::store::{CacheTime, Store};
@@ -80,6 +80,21 @@ impl Gate {
     }
 }
 
+impl<S: Store> Edge<S> {
+    /// Whether `subject` is for everyone, by a policy in force that needs no reading now.
+    pub(crate) fn is_public(&self, subject: &Subject<'_>) -> bool {
+        match &self.config.policy {
+            PolicySource::Open => true,
+            PolicySource::Invalid => false,
+            PolicySource::Named(_) => self.policy.fresh(self.store.now()).is_some_and(|in_force| {
+                // Time matters to tokens only, and what nobody needs a token for needs no time.
+                let permit = policy::authorize_delivery(&in_force.policy, Requester::Anonymous, subject, "");
+                permit.is_ok_and(|permit| !permit.is_private())
+            }),
+        }
+    }
+}
+
 impl<S: Store> Reader<'_, S> {
     /// The gate for `requester`, by the policy in force.
     pub(crate) async fn gate(&self, requester: Requester) -> Result<Gate, Problem> {
@@ -122,9 +137,9 @@ impl<S: Store> Reader<'_, S> {
         let key = StorageKey::Policy(name.to_owned());
         let closed = |cause: String| Problem::from(Fault::Policy(cause));
         let read = self.read(&key, CacheTime::Least).await;
-        let body = read.map_err(|problem| closed(problem.to_string()))?;
-        let body = body.ok_or_else(|| closed(format!("storage lacks {key}")))?;
-        let document = text(&body, DOCUMENT_BYTES).map_err(closed)?;
+        let bytes = read.map_err(|problem| closed(problem.to_string()))?;
+        let bytes = bytes.ok_or_else(|| closed(format!("storage lacks {key}")))?;
+        let document = text(&bytes, DOCUMENT_BYTES).map_err(closed)?;
         Ok(InForce {
             policy: Policy::parse(&document).map_err(|error| closed(error.to_string()))?,
             digest: Some(BlobDigest::of(document.as_bytes())),

@@ -1,23 +1,24 @@
 //! The store over Workers KV. Bytes stay in the runtime's memory: they are hashed and sent there, and copied into ours only
 //! to be parsed.
 
+use std::cell::OnceCell;
 use std::ops::Range;
 use std::time::Duration;
 
 use packferry_core::key::StorageKey;
-use worker::js_sys::{Date, Uint8Array, global};
+use worker::js_sys::{Array, Date, Uint8Array, global};
 use worker::wasm_bindgen::{JsCast, JsValue};
 use worker::wasm_bindgen_futures::JsFuture;
-use worker::web_sys::{self, Response};
+use worker::web_sys::{self, Blob, Response, ResponseInit};
 use worker::{Delay, KvStore};
 
-use crate::store::{Body, CacheTime, Store, StoreFailure};
+use crate::store::{Body, Bytes, CacheTime, Store, StoreFailure};
 
-/// Bytes in the runtime's memory.
-#[derive(Debug, Clone)]
-pub(crate) struct KvBody(pub(crate) Uint8Array);
+/// A value in the runtime's memory.
+#[derive(Debug)]
+pub(crate) struct KvBytes(Uint8Array);
 
-impl Body for KvBody {
+impl Bytes for KvBytes {
     fn len(&self) -> usize {
         usize::try_from(self.0.length()).unwrap_or(usize::MAX)
     }
@@ -27,12 +28,32 @@ impl Body for KvBody {
     }
 }
 
-impl KvBody {
+impl KvBytes {
     /// The same memory, from here to there; an end behind the last byte is the last byte.
     fn part(&self, range: &Range<usize>) -> Uint8Array {
         let offset = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         self.0.subarray(offset(range.start), offset(range.end))
     }
+}
+
+/// A checked value: the runtime sends a `Blob` without copying it for every response, as it would an array.
+#[derive(Debug, Clone)]
+pub(crate) struct KvBody {
+    pub(crate) blob: Blob,
+    length: usize,
+}
+
+impl Body for KvBody {
+    fn len(&self) -> usize {
+        self.length
+    }
+}
+
+/// What the runtime makes of an answer's headers: for the whole answer, and for one without a body.
+#[derive(Debug, Default)]
+pub(crate) struct Dress {
+    pub(crate) whole: OnceCell<ResponseInit>,
+    pub(crate) not_modified: OnceCell<ResponseInit>,
 }
 
 /// Workers KV. Without a binding every read fails.
@@ -45,9 +66,11 @@ const YEAR: u64 = 31_536_000;
 const LEAST: u64 = 30;
 
 impl Store for Kv {
+    type Bytes = KvBytes;
     type Body = KvBody;
+    type Dress = Dress;
 
-    async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<KvBody>, StoreFailure> {
+    async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<KvBytes>, StoreFailure> {
         let kv = self
             .0
             .as_ref()
@@ -63,22 +86,28 @@ impl Store for Kv {
         // The runtime collects the stream natively; read chunk by chunk from here, each would be copied.
         let response = Response::new_with_opt_readable_stream(Some(&stream)).map_err(failure)?;
         let buffer = JsFuture::from(response.array_buffer().map_err(failure)?).await;
-        Ok(Some(KvBody(Uint8Array::new(&buffer.map_err(failure)?))))
+        Ok(Some(KvBytes(Uint8Array::new(&buffer.map_err(failure)?))))
     }
 
-    async fn sha256(&self, body: &KvBody, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
+    async fn sha256(&self, bytes: &KvBytes, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
         let crypto = global()
             .unchecked_into::<web_sys::WorkerGlobalScope>()
             .crypto()
             .map_err(failure)?;
         let digest = crypto
             .subtle()
-            .digest_with_str_and_buffer_source("SHA-256", &body.part(&range));
+            .digest_with_str_and_buffer_source("SHA-256", &bytes.part(&range));
         let digest = JsFuture::from(digest.map_err(failure)?).await.map_err(failure)?;
         let bytes = Uint8Array::new(&digest).to_vec();
         bytes
             .try_into()
             .map_err(|_| StoreFailure("the runtime gave no SHA-256".to_owned()))
+    }
+
+    fn keep(&self, bytes: KvBytes) -> Result<KvBody, StoreFailure> {
+        let length = bytes.len();
+        let blob = Blob::new_with_u8_array_sequence(&Array::of1(&bytes.0)).map_err(failure)?;
+        Ok(KvBody { blob, length })
     }
 
     async fn pause(&self, milliseconds: u32) {

@@ -22,6 +22,7 @@ pub mod route;
 pub mod serve;
 pub mod store;
 pub mod trace;
+pub mod warm;
 
 #[cfg(target_arch = "wasm32")]
 mod app;
@@ -45,4 +46,16 @@ async fn fetch(
         None => {}
     }
     app::response(answer).map_err(worker::Error::from)
+}
+
+/// The answer to a GET or HEAD that this isolate has finished before and that still holds; else nothing, and `fetch` is to be
+/// asked. The entry module calls it first: no promise, no task, no objects but the response.
+#[cfg(target_arch = "wasm32")]
+#[worker::wasm_bindgen::prelude::wasm_bindgen(wasm_bindgen = worker::wasm_bindgen)]
+pub fn warm(
+    url: &str,
+    if_none_match: Option<String>,
+    head: bool,
+) -> Result<Option<worker::web_sys::Response>, worker::wasm_bindgen::JsValue> {
+    app::warm_response(url, if_none_match.as_deref(), head)
 }

@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of<T>(result: &Result<Response<T>, Problem>) -> Self {
+    pub(crate) fn of<T>(result: Result<&Response<T>, &Problem>) -> Self {
         match result {
             Ok(answer) => Self::Answered(answer.status().as_u16()),
             Err(Problem::Refusal(refusal)) => Self::Refused(refusal.to_string()),

@@ -18,7 +18,7 @@ use crate::fetch::{Checked, DOCUMENT_BYTES, Reader};
 use crate::guard::Gate;
 use crate::memory::{Closure, Object, Slot};
 use crate::problem::{Corruption, Fault, Problem, Refusal};
-use crate::store::{Body, Store};
+use crate::store::{Body, Bytes, Store};
 
 /// What a module id means, before policy and without bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +136,7 @@ impl<S: Store> Reader<'_, S> {
 
     async fn closure(&self, graph: GraphDigest) -> Result<Option<Rc<Closure<S::Body>>>, Problem> {
         let key = StorageKey::Closure(graph);
-        let check = async |body: S::Body| self.check_closure(&key, graph, body).await;
+        let check = async |bytes: S::Bytes| self.check_closure(&key, graph, bytes).await;
         let object = self.object(Slot::Bytes(key.clone()), &key, check).await?;
         Ok(object.and_then(|object| match object {
             Object::Closure(closure) => Some(closure),
@@ -144,22 +144,23 @@ impl<S: Store> Reader<'_, S> {
         }))
     }
 
-    async fn check_closure(&self, key: &StorageKey, graph: GraphDigest, body: S::Body) -> Checked<Object<S::Body>> {
+    async fn check_closure(&self, key: &StorageKey, graph: GraphDigest, bytes: S::Bytes) -> Checked<Object<S::Body>> {
         let copy = |range: Range<usize>| {
             let bounded = range.len() <= DOCUMENT_BYTES;
-            if bounded { body.copy(range) } else { Vec::new() }
+            if bounded { bytes.copy(range) } else { Vec::new() }
         };
-        let layout = match closure::layout(body.len(), copy, graph) {
+        let layout = match closure::layout(bytes.len(), copy, graph) {
             Ok(layout) => layout,
             Err(error) => return Ok(Err(error.to_string())),
         };
         for (file, range) in layout.record.files().iter().zip(layout.bodies) {
-            let found = self.sha256(key, &body, range).await?;
+            let found = self.sha256(key, &bytes, range).await?;
             if found != *file.sha256.as_bytes() {
                 return Ok(Err(format!("the bytes of {} are others", file.id)));
             }
         }
-        let sha256 = BlobDigest::from_bytes(self.sha256(key, &body, 0..body.len()).await?);
+        let sha256 = BlobDigest::from_bytes(self.sha256(key, &bytes, 0..bytes.len()).await?);
+        let body = self.keep(key, bytes)?;
         Ok(Ok(Object::Closure(Rc::new(Closure { body, sha256 }))))
     }
 }

@@ -1,6 +1,7 @@
 //! What an isolate remembers: checked objects, within a budget of bytes; ids known to be absent, for seconds and within a
 //! bound; and who is fetching what just now. Nothing here is fetched or checked.
 
+use std::borrow::Borrow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::Hash;
@@ -35,7 +36,7 @@ pub(crate) struct Closure<B> {
 #[derive(Debug)]
 pub(crate) enum Object<B> {
     /// Bytes that are what their key's digest names.
-    Bytes(B),
+    Body(B),
     /// A graph record.
     Record(Rc<GraphRecord>),
     /// A manifest's root.
@@ -49,7 +50,7 @@ pub(crate) enum Object<B> {
 impl<B: Clone> Clone for Object<B> {
     fn clone(&self) -> Self {
         match self {
-            Self::Bytes(body) => Self::Bytes(body.clone()),
+            Self::Body(body) => Self::Body(body.clone()),
             Self::Record(record) => Self::Record(Rc::clone(record)),
             Self::Root(root) => Self::Root(Rc::clone(root)),
             Self::Packs(packs) => Self::Packs(Rc::clone(packs)),
@@ -68,7 +69,7 @@ impl<B: Body> Object<B> {
     #[must_use]
     pub(crate) fn weight(&self, length: usize) -> usize {
         let content = match self {
-            Self::Bytes(_) | Self::Closure(_) => length,
+            Self::Body(_) | Self::Closure(_) => length,
             Self::Record(_) | Self::Root(_) | Self::Packs(_) => length.saturating_mul(PARSED_FACTOR),
         };
         content.saturating_add(ENTRY_BYTES)
@@ -106,7 +107,10 @@ impl<K: Hash + Eq + Clone, V: Clone> Lru<K, V> {
     }
 
     /// The value of `key`, which counts as used.
-    pub(crate) fn get(&mut self, key: &K) -> Option<V> {
+    pub(crate) fn get<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+    {
         self.tick += 1;
         let entry = self.entries.get_mut(key)?;
         if let Some(key) = self.by_use.remove(&entry.used) {

@@ -11,7 +11,7 @@ use packferry_core::manifest::{Location, PackEntry, Root, find_pack};
 use packferry_core::time::format_time;
 
 use crate::config::Source;
-use crate::fetch::{Reader, text};
+use crate::fetch::{Edge, Reader, text};
 use crate::memory::Slot;
 use crate::problem::{Fault, Problem};
 use crate::store::{CacheTime, Store};
@@ -86,6 +86,11 @@ impl Releases {
         }
     }
 
+    /// The manifest of the release that was adopted last.
+    pub(crate) fn adopted(&self) -> Option<ManifestDigest> {
+        self.state.borrow().current.as_ref().map(|release| release.manifest)
+    }
+
     /// Notes whether storage answered its last read.
     pub(crate) fn note_storage(&self, well: bool, now: u64) {
         self.change(now, |state| state.storage_fails = !well);
@@ -136,6 +141,30 @@ fn public_sentence(problem: &Problem) -> String {
 impl State {
     fn is_degraded(&self) -> bool {
         self.channel_problem.is_some() || self.release_problem.is_some() || self.storage_fails || self.policy_fails
+    }
+}
+
+impl<S: Store> Edge<S> {
+    /// Whether `manifest` is what answers named ids just now, without anything being read or tried.
+    pub(crate) fn is_answering(&self, manifest: ManifestDigest) -> bool {
+        let state = self.releases.state.borrow();
+        let current = state
+            .current
+            .as_ref()
+            .is_some_and(|release| release.manifest == manifest);
+        current
+            && match &self.config.source {
+                Source::Nothing(_) => false,
+                Source::Manifest(_) => true,
+                Source::Channel(_) => {
+                    let now = self.store.now();
+                    let newest = state
+                        .taken
+                        .as_ref()
+                        .is_some_and(|taken| taken.pointer.manifest == manifest);
+                    now < state.check_at && (newest || now < state.retry_at)
+                }
+            }
     }
 }
 
@@ -284,13 +313,13 @@ impl<S: Store> Reader<'_, S> {
 
     async fn read_channel(&self, name: &str) -> Result<Taken, Problem> {
         let key = StorageKey::Channel(name.to_owned());
-        let body = self.read(&key, CacheTime::Least).await?;
-        let body = body.ok_or(Fault::Incomplete(key))?;
+        let bytes = self.read(&key, CacheTime::Least).await?;
+        let bytes = bytes.ok_or(Fault::Incomplete(key))?;
         let refuse = |cause: String| Fault::Channel {
             channel: name.to_owned(),
             cause,
         };
-        let document = text(&body, ENVELOPE_BYTES).map_err(refuse)?;
+        let document = text(&bytes, ENVELOPE_BYTES).map_err(refuse)?;
         let (envelope, pointer) = Envelope::parse(&document, name).map_err(|error| refuse(error.to_string()))?;
         let now = format_time(self.edge.store.now() / 1000);
         let trusted = self.edge.config.trusted_keys.check(&envelope, &pointer, &now);

@@ -57,6 +57,13 @@ impl Dressed {
         Ok(Self { headers, tag })
     }
 
+    /// The headers of the whole answer, whose body has so many bytes.
+    pub(crate) fn whole(&self, length: u64) -> HeaderMap {
+        let mut map = self.headers.clone().into_map();
+        map.insert(header::CONTENT_LENGTH, length.into());
+        map
+    }
+
     /// Whether the client has what it asks for.
     pub(crate) fn is_known(&self, if_none_match: Option<&str>) -> bool {
         if_none_match.is_some_and(|header| headers::matches_none(header, &self.tag))

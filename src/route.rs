@@ -104,6 +104,12 @@ pub fn parse(method: &str, url: &str) -> Result<Asked, NotUnderstood> {
     }
 }
 
+/// The path of an absolute URL, as it is written.
+#[must_use]
+pub fn path(url: &str) -> &str {
+    path_and_query(url).0
+}
+
 /// Path and query of an absolute URL, as they are written.
 fn path_and_query(url: &str) -> (&str, &str) {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);

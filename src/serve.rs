@@ -11,11 +11,14 @@ use crate::guard::Gate;
 use crate::health;
 use crate::index;
 use crate::log::{Line, Outcome};
+use crate::lookup::Authorized;
+use crate::memory::Slot;
 use crate::problem::{Fault, Problem, Refusal};
-use crate::respond::{self, Answer, Content};
+use crate::respond::{self, Answer, Content, Dressed};
 use crate::route::{self, IndexQuery, Route};
-use crate::store::Store;
+use crate::store::{Body, Store};
 use crate::trace::Trace;
+use crate::warm::Grounds;
 
 /// What of a request matters.
 #[derive(Debug, Clone, Copy)]
@@ -43,18 +46,47 @@ pub async fn serve<S: Store>(edge: &Edge<S>, request: &Request<'_>) -> (Answer<S
     let trace = Trace::default();
     let (head, name, topic, result) = match route::parse(request.method, request.url) {
         Ok(asked) => {
-            let topic = asked.route.topic();
             let result = answer(edge, &trace, request, &asked.route).await;
-            (asked.head, asked.route.name(), topic, result)
+            let answer = result.map_err(|problem| {
+                let refusal = respond::problem(&problem, &asked.route.topic());
+                keep_absence(edge, request, &asked.route, &problem, &refusal);
+                (problem, refusal)
+            });
+            (asked.head, asked.route.name(), asked.route.topic(), answer)
         }
-        Err(no) => (no.head, "none", no.topic, Err(no.refusal.into())),
+        Err(no) => {
+            let problem = Problem::from(no.refusal);
+            let refusal = respond::problem(&problem, &no.topic);
+            (no.head, "none", no.topic, Err((problem, refusal)))
+        }
     };
-    let outcome = Outcome::of(&result);
-    let mut answer = result.unwrap_or_else(|problem| respond::problem(&problem, &topic));
+    let outcome = Outcome::of(result.as_ref().map_err(|(problem, _)| problem));
+    let mut answer = result.unwrap_or_else(|(_, refusal)| refusal);
     respond::note_timing(answer.headers_mut(), &trace.server_timing(name));
     let line = Line::new(name, &topic, &outcome, &trace, edge.store.now().saturating_sub(begun));
     let answer = if head { respond::without_body(answer) } else { answer };
     (answer, line)
+}
+
+/// Keeps the answer that a named id is absent, where it is the same for everyone.
+fn keep_absence<S: Store>(
+    edge: &Edge<S>,
+    request: &Request<'_>,
+    route: &Route,
+    problem: &Problem,
+    refusal: &Answer<S::Body>,
+) {
+    let Problem::Refusal(Refusal::NotFound { private: false } | Refusal::Unavailable { private: false }) = problem
+    else {
+        return;
+    };
+    if let (Route::Module(id) | Route::Closure(id), Some(manifest)) = (route, edge.releases.adopted())
+        && let Some(pack) = id.pack()
+    {
+        let timing = Trace::warm_timing(route.name());
+        edge.warm
+            .keep_refusal(request.url, &timing, refusal, Grounds::absence(pack, manifest));
+    }
 }
 
 async fn answer<S: Store>(
@@ -65,9 +97,11 @@ async fn answer<S: Store>(
 ) -> Result<Answer<S::Body>, Problem> {
     let reader = Reader::new(edge, trace);
     let requester = access::requester(request.authorization);
+    let timing = Trace::warm_timing(route.name());
     let visit = Visit {
         reader,
-        if_none_match: request.if_none_match,
+        request,
+        timing,
     };
     match route {
         Route::Preflight => Ok(respond::preflight()),
@@ -90,14 +124,18 @@ async fn answer<S: Store>(
 /// A request on its way through one of the routes.
 struct Visit<'a, S: Store> {
     reader: Reader<'a, S>,
-    if_none_match: Option<&'a str>,
+    request: &'a Request<'a>,
+    /// Server-Timing of an answer that is given again from memory.
+    timing: String,
 }
 
 impl<S: Store> Visit<'_, S> {
     async fn module(&self, id: &ModuleId, gate: &Gate) -> Result<Answer<S::Body>, Problem> {
         let authorized = self.reader.authorize_delivery(id, gate).await?;
         let dressed = respond::module(&self.reader.edge.config, &authorized)?;
-        if dressed.is_known(self.if_none_match) {
+        let slot = Slot::Bytes(StorageKey::Blob(authorized.found.sha256));
+        self.keep(&authorized, &dressed, authorized.found.size, slot);
+        if dressed.is_known(self.request.if_none_match) {
             return Ok(dressed.not_modified());
         }
         let body = self.reader.retrieve(&authorized).await?;
@@ -108,16 +146,27 @@ impl<S: Store> Visit<'_, S> {
         let authorized = self.reader.authorize_delivery(id, gate).await?;
         let closure = self.reader.retrieve_closure(&authorized).await?;
         let dressed = respond::closure(&self.reader.edge.config, &authorized, &closure)?;
-        if dressed.is_known(self.if_none_match) {
+        let slot = Slot::Bytes(StorageKey::Closure(authorized.found.graph));
+        self.keep(&authorized, &dressed, closure.body.len() as u64, slot);
+        if dressed.is_known(self.request.if_none_match) {
             return Ok(dressed.not_modified());
         }
         Ok(dressed.with_body(Content::Stored(closure.body.clone())))
     }
 
+    /// Keeps the finished answer, where it is the same for everyone.
+    fn keep(&self, authorized: &Authorized, dressed: &Dressed, length: u64, slot: Slot) {
+        if !authorized.permit.is_private() {
+            let grounds = Grounds::delivery(&authorized.found);
+            let warm = &self.reader.edge.warm;
+            warm.keep_delivery(self.request.url, &self.timing, dressed.whole(length), grounds, slot);
+        }
+    }
+
     async fn index(&self, query: &IndexQuery, gate: &Gate) -> Result<Answer<S::Body>, Problem> {
         let (release, ()) = self.reader.release(async |_| Ok(())).await?;
         let dressed = respond::index(&index::fingerprint(&release, gate, query), gate.is_private())?;
-        if dressed.is_known(self.if_none_match) {
+        if dressed.is_known(self.request.if_none_match) {
             return Ok(dressed.not_modified());
         }
         let page = self.reader.index(&release, gate, query).await?;
@@ -136,11 +185,12 @@ impl<S: Store> Visit<'_, S> {
             return Err(Refusal::NotFound { private }.into());
         };
         let dressed = respond::object(&BlobDigest::from_bytes(digest), private)?;
-        if dressed.is_known(self.if_none_match) {
+        if dressed.is_known(self.request.if_none_match) {
             return Ok(dressed.not_modified());
         }
         Ok(dressed.with_body(Content::Stored(body)))
     }
+
     /// The envelope of the channel that this worker serves: the newest that was taken.
     async fn channel(&self, name: &str) -> Result<Answer<S::Body>, Problem> {
         match &self.reader.edge.config.source {
@@ -151,7 +201,7 @@ impl<S: Store> Visit<'_, S> {
         let taken = self.reader.channel(name).await;
         let envelope = taken.ok_or_else(|| self.reader.no_release())?.envelope;
         let dressed = respond::channel(&BlobDigest::of(envelope.as_bytes()))?;
-        if dressed.is_known(self.if_none_match) {
+        if dressed.is_known(self.request.if_none_match) {
             return Ok(dressed.not_modified());
         }
         Ok(dressed.with_body(Content::Text(envelope.to_string())))

@@ -25,8 +25,8 @@ pub enum CacheTime {
 #[error("{0}")]
 pub struct StoreFailure(pub String);
 
-/// Bytes where the runtime keeps them; they are copied into memory of ours only to be parsed.
-pub trait Body: Clone {
+/// A value as it was read, where the runtime keeps it: copied into memory of ours only to be parsed.
+pub trait Bytes {
     /// Their number.
     fn len(&self) -> usize;
 
@@ -39,20 +39,38 @@ pub trait Body: Clone {
     fn copy(&self, range: Range<usize>) -> Vec<u8>;
 }
 
+/// Checked bytes, in the form in which the runtime sends them. Cheap to clone.
+pub trait Body: Clone {
+    /// Their number.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 /// Storage, and what else of the runtime a request needs. One thread: futures need not be `Send`.
 #[expect(
     async_fn_in_trait,
     reason = "an isolate has one thread, so nobody needs a Send bound"
 )]
 pub trait Store {
-    /// How this store hands out bytes.
+    /// A value as it was read.
+    type Bytes: Bytes;
+    /// A value as it is kept and sent.
     type Body: Body;
+    /// What the runtime makes of an answer's headers, once.
+    type Dress: Default;
 
     /// Reads a value; none where the key does not exist.
-    async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<Self::Body>, StoreFailure>;
+    async fn read(&self, key: &StorageKey, cache: CacheTime) -> Result<Option<Self::Bytes>, StoreFailure>;
 
-    /// Hashes the bytes of `body` that lie in `range`.
-    async fn sha256(&self, body: &Self::Body, range: Range<usize>) -> Result<[u8; 32], StoreFailure>;
+    /// Hashes those of `bytes` that lie in `range`.
+    async fn sha256(&self, bytes: &Self::Bytes, range: Range<usize>) -> Result<[u8; 32], StoreFailure>;
+
+    /// Turns checked bytes into what is kept.
+    fn keep(&self, bytes: Self::Bytes) -> Result<Self::Body, StoreFailure>;
 
     /// Lets other requests go on for some milliseconds.
     async fn pause(&self, milliseconds: u32);
@@ -61,7 +79,7 @@ pub trait Store {
     fn now(&self) -> u64;
 }
 
-impl Body for Rc<[u8]> {
+impl Bytes for Rc<[u8]> {
     fn len(&self) -> usize {
         <[u8]>::len(self)
     }
@@ -69,6 +87,12 @@ impl Body for Rc<[u8]> {
     fn copy(&self, range: Range<usize>) -> Vec<u8> {
         let end = range.end.min(<[u8]>::len(self));
         self.get(range.start..end).unwrap_or_default().to_vec()
+    }
+}
+
+impl Body for Rc<[u8]> {
+    fn len(&self) -> usize {
+        <[u8]>::len(self)
     }
 }
 
@@ -128,7 +152,9 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    type Bytes = Rc<[u8]>;
     type Body = Rc<[u8]>;
+    type Dress = ();
 
     async fn read(&self, key: &StorageKey, _cache: CacheTime) -> Result<Option<Rc<[u8]>>, StoreFailure> {
         let key = key.to_string();
@@ -156,9 +182,13 @@ impl Store for MemoryStore {
         }
     }
 
-    async fn sha256(&self, body: &Rc<[u8]>, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
+    async fn sha256(&self, bytes: &Rc<[u8]>, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
         yield_once().await;
-        Ok(*BlobDigest::of(&body.copy(range)).as_bytes())
+        Ok(*BlobDigest::of(&bytes.copy(range)).as_bytes())
+    }
+
+    fn keep(&self, bytes: Rc<[u8]>) -> Result<Rc<[u8]>, StoreFailure> {
+        Ok(bytes)
     }
 
     async fn pause(&self, milliseconds: u32) {

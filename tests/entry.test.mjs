@@ -60,6 +60,24 @@ for (const path of ["/panic", "/panic-later", "/panic-in-callback", "/trap", "/o
   });
 }
 
+test("what is ready is answered at once", { timeout: 30_000 }, async () => {
+  assert.equal((await get(panicking, "/warm")).body, "warm");
+  const other = await get(panicking, "/warm", { method: "POST", body: "x" });
+  assert.match(other.body, /^[0-9]+$/, "only GET and HEAD are asked for");
+});
+
+for (const path of ["/panic-when-warm", "/trap-when-warm"]) {
+  test(`${path} is answered by a new instance, and a 500 for all others in flight`, { timeout: 30_000 }, async () => {
+    await get(panicking, "/");
+    assert.ok(Number((await get(panicking, "/")).body) > 1, "the instance has a past");
+    const slow = get(panicking, "/slow");
+    const first = await get(panicking, path);
+    assert.deepEqual([first.status, first.body], [200, "1"]);
+    assert.equal((await slow).status, 500);
+    assert.equal((await get(panicking, "/")).body, "2");
+  });
+}
+
 test("HEAD is answered without a body", { timeout: 30_000 }, async () => {
   const failed = await get(panicking, "/panic", { method: "HEAD" });
   assert.equal(failed.status, 500);

@@ -76,6 +76,38 @@ fn cold_and_warm() {
 }
 
 #[test]
+fn deliveries_and_absences_are_ready_before_anything_is_asked() {
+    let (edge, graph) = published();
+    let ready = |path: &str, tag: Option<&str>| {
+        let url = format!("https://edge.example{path}");
+        packferry_worker::warm::answer(&edge, &url, tag).map(|hit| hit.finished.status.as_u16())
+    };
+    let cases = [
+        (module_path("p"), Some(200), 30_000),
+        (module_path("p::h.js"), Some(200), 30_000),
+        (module_path(&graph), Some(200), u64::MAX),
+        ("/api/sandbox-closures/p".to_owned(), Some(200), 30_000),
+        (format!("/api/sandbox-closures/{graph}"), Some(200), u64::MAX),
+        (module_path("absent"), Some(404), 30_000),
+        ("/api/sandbox-modules".to_owned(), None, 0),
+        ("/nowhere".to_owned(), None, 0),
+    ];
+    for (path, _, _) in &cases {
+        assert_eq!(ready(path, None), None, "{path}");
+        visit(&edge, get(path));
+    }
+    for (path, status, _) in &cases {
+        assert_eq!(ready(path, None), *status, "{path}");
+        assert_eq!(ready(&format!("{path}?query"), Some("*")), *status, "{path}");
+    }
+    edge.store.wait(30_000);
+    for (path, status, lasts) in &cases {
+        let expected = status.filter(|_| *lasts > 30_000);
+        assert_eq!(ready(path, None), expected, "{path}");
+    }
+}
+
+#[test]
 fn after_the_cache_time_only_the_channel_is_read_and_for_pinned_ids_nothing() {
     let (edge, graph) = published();
     let paths = [module_path("p"), module_path(&graph)];

@@ -1,11 +1,14 @@
 //! Asking the edge, and looking at its answers.
 
+use std::rc::Rc;
+
 use futures::executor::block_on;
 use packferry_worker::config::Config;
 use packferry_worker::fetch::Edge;
 use packferry_worker::respond::Content;
 use packferry_worker::serve::{Request, serve};
 use packferry_worker::store::MemoryStore;
+use packferry_worker::warm;
 use serde_json::Value;
 
 pub(crate) type TestEdge = Edge<MemoryStore>;
@@ -76,20 +79,60 @@ pub(crate) async fn ask(edge: &TestEdge, ask: Ask<'_>) -> Seen {
         authorization: ask.authorization,
         if_none_match: ask.if_none_match,
     };
+    let warm = warm(edge, &request);
     let (answer, line) = serve(edge, &request).await;
     let (parts, content) = answer.into_parts();
-    let pair =
-        |(name, value): (&http::HeaderName, &http::HeaderValue)| (name.to_string(), value.to_str().unwrap().to_owned());
-    Seen {
+    let seen = Seen {
         status: parts.status.as_u16(),
-        headers: parts.headers.iter().map(pair).collect(),
-        body: match content {
-            Content::Nothing => Vec::new(),
-            Content::Text(text) => text.into_bytes(),
-            Content::Stored(body) => body.to_vec(),
-        },
+        headers: pairs(&parts.headers),
+        body: bytes(content),
         reads: edge.store.take_reads(),
         line: line.map(|line| line.json),
+    };
+    if let Some(warm) = warm {
+        assert_eq!(
+            warm, seen,
+            "what is given from memory is what the whole way gives: {ask:?}"
+        );
+    }
+    seen
+}
+
+/// What the entry module would be given before anything else.
+fn warm(edge: &TestEdge, request: &Request<'_>) -> Option<Seen> {
+    if !matches!(request.method, "GET" | "HEAD") {
+        return None;
+    }
+    let hit = warm::answer(edge, request.url, request.if_none_match)?;
+    let mut headers = hit.finished.headers.clone();
+    let mut status = hit.finished.status;
+    if hit.not_modified {
+        status = http::StatusCode::NOT_MODIFIED;
+        headers.remove(http::header::CONTENT_LENGTH);
+    }
+    let body = bytes(hit.content);
+    Some(Seen {
+        status: status.as_u16(),
+        headers: pairs(&headers),
+        body: if request.method == "HEAD" { Vec::new() } else { body },
+        reads: Vec::new(),
+        line: None,
+    })
+}
+
+fn pairs(headers: &http::HeaderMap) -> Vec<(String, String)> {
+    let pair =
+        |(name, value): (&http::HeaderName, &http::HeaderValue)| (name.to_string(), value.to_str().unwrap().to_owned());
+    let mut pairs: Vec<_> = headers.iter().map(pair).collect();
+    pairs.sort();
+    pairs
+}
+
+fn bytes(content: Content<Rc<[u8]>>) -> Vec<u8> {
+    match content {
+        Content::Nothing => Vec::new(),
+        Content::Text(text) => text.into_bytes(),
+        Content::Stored(body) => body.to_vec(),
     }
 }
 

@@ -10,6 +10,8 @@ use std::time::Duration;
 use worker::js_sys::Promise;
 use worker::wasm_bindgen::JsValue;
 use worker::wasm_bindgen::closure::Closure;
+use worker::wasm_bindgen::prelude::wasm_bindgen;
+use worker::web_sys;
 use worker::{Context, Delay, Env, HttpRequest, Result, event};
 
 thread_local! {
@@ -41,6 +43,21 @@ async fn fetch(request: HttpRequest, _env: Env, _context: Context) -> Result<htt
     let answered = ANSWERED.get() + 1;
     ANSWERED.set(answered);
     Ok(http::Response::new(answered.to_string()))
+}
+
+/// The entry module's first question: answers only where the path says so, unless it names a failure.
+#[wasm_bindgen(wasm_bindgen = worker::wasm_bindgen)]
+#[expect(clippy::panic, reason = "this is what the worker is for")]
+pub fn warm(url: &str, _if_none_match: Option<String>, _head: bool) -> Option<web_sys::Response> {
+    if url.ends_with("/panic-when-warm") {
+        panic!("asked to, without a promise");
+    }
+    if url.ends_with("/trap-when-warm") {
+        core::arch::wasm32::unreachable();
+    }
+    let warm = url.ends_with("/warm");
+    warm.then(|| web_sys::Response::new_with_opt_str(Some("warm")).ok())
+        .flatten()
 }
 
 /// Recurses until the stack is full.
