@@ -1,9 +1,9 @@
 //! The Packferry worker: module ids in, verified bytes out.
 //!
 //! A request is read in this order, top to bottom: `serve.rs` (its steps), `route.rs` (what it asks for), `access.rs` (who
-//! asks), `lookup.rs` (authorization and retrieval, one operation; through `release.rs`, `guard.rs` and `fetch.rs`),
-//! `respond.rs` and `headers.rs` (the answer). `store.rs` is what all of it needs from outside. Everything here runs
-//! natively but `app.rs` and `kv.rs`, which alone know the runtime.
+//! asks), `lookup.rs` (authorization and retrieval, one operation; through `guard.rs`, `release.rs` and `fetch.rs`),
+//! `respond.rs` and `headers.rs` (the answer), `warm.rs` (the same answer again). `store.rs` is what all of it needs from
+//! outside. Everything here runs natively but `app.rs` and `kv.rs`, which alone know the runtime.
 
 pub mod access;
 pub mod config;
