@@ -27,6 +27,7 @@ pub mod progress;
 pub mod publish;
 pub mod registry;
 pub mod release;
+pub mod run;
 pub mod scan;
 pub mod skill;
 pub mod validate;

@@ -24,3 +24,4 @@ pub use graph::{Graph, InvalidGraph};
 pub use host::{HostCall, HostDispatcher, NoHost};
 pub use limits::Limits;
 pub use run::{Outcome, Run, module_names};
+pub use script::imported_names;

@@ -2,11 +2,12 @@
 //! file that knows the parser.
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{ImportDeclaration, ImportDeclarationSpecifier, ImportPhase, Statement};
+use oxc_ast::ast::{ImportDeclaration, ImportDeclarationSpecifier, ImportPhase, Program, Statement};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan, SourceType, Span};
 
 use crate::error::{GuestError, GuestErrorKind};
+use crate::limits::Limits;
 
 /// Bytes of stack that the parser may need for one byte of source. Brackets, the most expensive nesting there is, were measured
 /// at 2,850 without optimisation and 1,570 with it.
@@ -21,6 +22,21 @@ const STACK_BASE: usize = 1 << 20;
 /// # Errors
 /// A syntax error, with its line and column; code longer than `bytes_max`.
 pub(crate) fn as_module(code: &str, bytes_max: usize) -> Result<String, GuestError> {
+    parsed(code, bytes_max, rewrite)
+}
+
+/// The names that a script imports, in the order of its imports; what a caller may want to declare.
+///
+/// # Errors
+/// As [`Run::evaluate`](crate::Run::evaluate) for code that cannot be parsed, or is longer than the standard limits allow.
+pub fn imported_names(code: &str) -> Result<Vec<String>, GuestError> {
+    let sources =
+        |_: &str, program: &Program<'_>| imports(program).map(|import| import.source.value.to_string()).collect();
+    parsed(code, Limits::default().script_bytes, sources)
+}
+
+/// Parses `code` and gives what `take` makes of the syntax tree.
+fn parsed<T: Send>(code: &str, bytes_max: usize, take: fn(&str, &Program<'_>) -> T) -> Result<T, GuestError> {
     if code.len() > bytes_max {
         let length = code.len();
         let message = format!("the code is {length} bytes long, and a script may have {bytes_max}");
@@ -30,7 +46,7 @@ pub(crate) fn as_module(code: &str, bytes_max: usize) -> Result<String, GuestErr
     let stack = STACK_BASE + code.len() * STACK_PER_BYTE;
     std::thread::scope(|scope| {
         let parser = std::thread::Builder::new().stack_size(stack);
-        let thread = parser.spawn_scoped(scope, || rewrite(code));
+        let thread = parser.spawn_scoped(scope, || parse(code, take));
         let thread = thread.map_err(|error| fault(&format!("the parser's thread could not be started: {error}")))?;
         thread.join().map_err(|_| fault("the parser failed"))?
     })
@@ -40,7 +56,7 @@ fn fault(message: &str) -> GuestError {
     GuestError::new(GuestErrorKind::Fault, message)
 }
 
-fn rewrite(code: &str) -> Result<String, GuestError> {
+fn parse<T>(code: &str, take: fn(&str, &Program<'_>) -> T) -> Result<T, GuestError> {
     let allocator = Allocator::default();
     let options = ParseOptions {
         allow_return_outside_function: true,
@@ -55,21 +71,28 @@ fn rewrite(code: &str) -> Result<String, GuestError> {
         let message = format!("SyntaxError: {} (line {line}, column {column})", error.message);
         return Err(GuestError::new(GuestErrorKind::Thrown, message));
     }
-    let imports = parsed.program.body.iter().filter_map(|statement| match statement {
+    Ok(take(code, &parsed.program))
+}
+
+fn imports<'a>(program: &'a Program<'a>) -> impl Iterator<Item = &'a ImportDeclaration<'a>> {
+    program.body.iter().filter_map(|statement| match statement {
         Statement::ImportDeclaration(import) => Some(&**import),
         _ => None,
-    });
+    })
+}
+
+fn rewrite(code: &str, program: &Program<'_>) -> String {
     let mut head = String::new();
     let mut body = String::with_capacity(code.len());
     let mut copied = 0;
-    for import in imports {
+    for import in imports(program) {
         head.push_str(&import_text(code, import));
         body.push_str(slice(code, Span::new(copied, import.span.start)));
         body.push_str(&blank(slice(code, import.span)));
         copied = import.span.end;
     }
     body.push_str(code.get(copied as usize..).unwrap_or_default());
-    Ok(format!("{head}export default async () => {{ {body}\n}};"))
+    format!("{head}export default async () => {{ {body}\n}};")
 }
 
 /// The declaration again, without the line breaks and comments that it may have had.
@@ -165,6 +188,13 @@ mod tests {
             let text = as_module(code, 1_000).unwrap();
             assert_eq!(text.lines().count(), code.lines().count() + 1, "{code}");
         }
+    }
+
+    #[test]
+    fn imported_names_are_decoded() {
+        let code = "import a from 'x'; f(); import 'y\\u0061'; const s = \"import 'z'\"; await import('w');";
+        assert_eq!(imported_names(code), Ok(vec!["x".to_owned(), "ya".to_owned()]));
+        assert!(imported_names("import").is_err());
     }
 
     #[test]
