@@ -414,4 +414,70 @@ rules! {
     MORE_FINDINGS = Warning "more-findings",
         "A pack's findings are listed up to a number.",
         "Mend the first ones, then check again.";
+
+    /// Bytes that are no UTF-8.
+    JS_NOT_UTF8 = Error "javascript-not-utf8",
+        "JavaScript files are UTF-8.",
+        "Save the file as UTF-8.";
+    /// A NUL character.
+    JS_NUL = Error "javascript-nul",
+        "JavaScript files have no NUL character, which the guest takes for their end.",
+        "Remove it, or write it as \\0 in a string.";
+    /// `#!` at the beginning.
+    JS_HASHBANG = Error "javascript-hashbang",
+        "JavaScript files do not begin with `#!`, which the guest does not take in a module.",
+        "Remove the first line.";
+    /// A syntax error.
+    JS_SYNTAX = Error "javascript-invalid",
+        "JavaScript files are modules of standard ECMAScript.",
+        "Compile TypeScript, JSX and proposals to JavaScript before publishing.";
+    /// Nesting that no parser of bounded stack, memory and time can read.
+    JS_NESTED_TOO_DEEPLY = Error "javascript-nested-too-deeply",
+        "JavaScript files are nested so that a parser can read them.",
+        "Split the expression or the statement into several.";
+    /// `import()`.
+    JS_DYNAMIC_IMPORT = Error "javascript-dynamic-import",
+        "Modules are imported statically, so that everything a module needs is known before it runs.",
+        "Use an import declaration.";
+    /// `require()`.
+    JS_REQUIRE = Error "javascript-require",
+        "Modules are imported by import declarations; `require` is not called, not even a function of one's own by that name.",
+        "Use an import declaration, or give the function another name.";
+    /// A removed global, used when the module is evaluated.
+    JS_REMOVED_GLOBAL = Warning "javascript-removed-global",
+        "Nothing at the top level of a module needs a global that the guest removes.",
+        "Do without it, or test with `typeof` whether it is there.";
+    /// An import of the platform capability.
+    JS_PLATFORM_CAPABILITY = Warning "javascript-platform-capability",
+        "The platform capability is served only by hosts that register it.",
+        "See that the hosts that you have in mind register it.";
+
+    /// A binary that no engine takes, or only one with proposals of its own.
+    WASM_INVALID = Error "wasm-invalid",
+        "WASM files are valid modules of WebAssembly 2.0.",
+        "Build without newer proposals: garbage collection, exceptions, tail calls, 64-bit or several memories, relaxed vectors.";
+    /// An import.
+    WASM_IMPORT = Error "wasm-import",
+        "A WASM file imports nothing.",
+        "Link what it needs into the binary, for example by building for wasm32-unknown-unknown.";
+    /// A memory that may grow for ever, or that threads share.
+    WASM_MEMORY_UNBOUNDED = Error "wasm-memory-unbounded",
+        "Every memory of a WASM file is unshared and declares a maximum.",
+        "Pass the linker a maximum, for example --max-memory=16777216, and build without threads.";
+    /// A memory that may grow over what package.json declares.
+    WASM_MEMORY_TOO_LARGE = Error "wasm-memory-too-large",
+        "The maximum of a WASM file's memory is at most its memoryPagesMax, and at most 4,096 pages.",
+        "Raise memoryPagesMax, or pass the linker a smaller maximum; a page has 65,536 bytes.";
+    /// A declared export that the binary lacks.
+    WASM_EXPORT_MISSING = Error "wasm-export-missing",
+        "The binary of a WASM module exports what package.json declares.",
+        "Correct the name, or keep the function when linking.";
+    /// A declared export that cannot be called.
+    WASM_EXPORT_KIND = Error "wasm-export-kind",
+        "The declared exports of a WASM module are functions.",
+        "Declare only functions; an exported memory, table or global needs no declaration.";
+    /// A declared export with a signature that JavaScript numbers cannot serve.
+    WASM_EXPORT_SIGNATURE = Error "wasm-export-signature",
+        "The declared exports of a WASM module take at most eight i32, f32 or f64 and return one of them or nothing.",
+        "Export a function of simpler signature that calls this one.";
 }

@@ -1,0 +1,59 @@
+//! How oxc is set up to parse a module, and what it says about one.
+
+use oxc_allocator::Allocator;
+use oxc_ast::ast::Program;
+use oxc_diagnostics::OxcDiagnostic;
+use oxc_parser::{ParseOptions, Parser, ParserReturn};
+use oxc_semantic::{Scoping, SemanticBuilder, Stats};
+use oxc_span::SourceType;
+
+use super::finding::{Finding, FindingKind};
+
+/// Syntax errors that are reported for one file; a parser that goes on after an error can find one a byte.
+const ERRORS_KEPT: usize = 20;
+
+/// Parses `text` as a module.
+pub(super) fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> Result<ParserReturn<'a>, Vec<Finding>> {
+    let options = ParseOptions {
+        parse_regular_expression: true,
+        ..ParseOptions::default()
+    };
+    let parsed = Parser::new(allocator, text, SourceType::mjs())
+        .with_options(options)
+        .parse();
+    let errors = syntax_errors(parsed.diagnostics.errors());
+    if parsed.panicked || !errors.is_empty() {
+        return Err(errors);
+    }
+    Ok(parsed)
+}
+
+/// Resolves names and checks what the grammar alone does not forbid.
+pub(super) fn resolve<'a>(program: &'a Program<'a>, stats: Stats) -> Result<Scoping, Vec<Finding>> {
+    let built = SemanticBuilder::new()
+        .with_check_syntax_error(true)
+        .with_stats(stats)
+        .build(program);
+    let errors = syntax_errors(built.diagnostics.errors());
+    if errors.is_empty() {
+        Ok(built.semantic.into_scoping())
+    } else {
+        Err(errors)
+    }
+}
+
+fn syntax_errors<'e>(errors: impl Iterator<Item = &'e OxcDiagnostic>) -> Vec<Finding> {
+    errors.take(ERRORS_KEPT).map(syntax_error).collect()
+}
+
+fn syntax_error(error: &OxcDiagnostic) -> Finding {
+    let label = error.labels.first();
+    let span = label.map_or(0..0, |label| {
+        let start = label.offset() as usize;
+        start..start + label.len() as usize
+    });
+    Finding {
+        kind: FindingKind::Syntax(error.message.to_string()),
+        span,
+    }
+}

@@ -1,0 +1,108 @@
+//! The WASM contract, by the cases of `fixtures/wasm`.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use packferry::wasm::{WasmFault, inspect};
+use packferry_core::payload::WasmDeclaration;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+const INVALID: &str = "invalid WASM binary";
+
+/// A binary, what package.json declares of it, and the faults that come of it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Case {
+    name: String,
+    /// The binary: WebAssembly text, hexadecimal bytes, or plain text.
+    wat: Option<String>,
+    hex: Option<String>,
+    text: Option<String>,
+    /// Hexadecimal bytes to stand behind it.
+    then: Option<String>,
+    memory_pages_max: u64,
+    exports: Value,
+    /// Messages; of an invalid binary, how its message begins.
+    faults: Vec<String>,
+}
+
+impl Case {
+    fn binary(&self) -> Vec<u8> {
+        let unhex = |text: &String| hex::decode(text.replace(' ', "")).unwrap();
+        let mut bytes = match (&self.wat, &self.hex, &self.text) {
+            (Some(wat), None, None) => wat::parse_str(wat).unwrap_or_else(|error| panic!("{}: {error}", self.name)),
+            (None, Some(hex), None) => unhex(hex),
+            (None, None, Some(text)) => text.clone().into_bytes(),
+            _ => panic!("{}: a case has one binary", self.name),
+        };
+        bytes.extend(self.then.iter().flat_map(unhex));
+        bytes
+    }
+
+    fn declaration(&self) -> WasmDeclaration {
+        declaration(self.memory_pages_max, &self.exports)
+    }
+}
+
+fn declaration(memory_pages_max: u64, exports: &Value) -> WasmDeclaration {
+    let declaration = json!({
+        "name": ".", "kind": "wasm", "file": "w.wasm", "memoryPagesMax": memory_pages_max, "exports": exports,
+    });
+    serde_json::from_value(declaration).unwrap()
+}
+
+fn cases() -> Vec<Case> {
+    serde_json::from_str(include_str!("../../fixtures/wasm/cases.json")).unwrap()
+}
+
+fn check_place(case: &Case, bytes: &[u8], fault: &WasmFault) {
+    let in_file = fault.offset.is_none_or(|offset| offset <= bytes.len() as u64);
+    assert!(in_file, "{}: {fault:?}", case.name);
+    let placed = fault.offset.is_some() || fault.message.ends_with("is missing from the binary");
+    assert!(placed, "{}: {fault:?}", case.name);
+    let named = fault.export.as_ref();
+    let named = named.map(|name| fault.message.starts_with(&format!("export {name} ")));
+    assert_eq!(named.is_some(), fault.message.starts_with("export "), "{}", case.name);
+    assert_ne!(named, Some(false), "{}", case.name);
+}
+
+#[test]
+fn every_case_has_exactly_its_faults() {
+    for case in cases() {
+        let bytes = case.binary();
+        let faults = inspect(&bytes, &case.declaration());
+        let messages: Vec<String> = faults
+            .iter()
+            .map(|fault| match fault.message.strip_prefix(INVALID) {
+                Some(reason) if reason.len() > 2 => INVALID.to_owned(),
+                _ => fault.message.clone(),
+            })
+            .collect();
+        assert_eq!(messages, case.faults, "{}: {faults:?}", case.name);
+        for fault in &faults {
+            check_place(&case, &bytes, fault);
+        }
+    }
+}
+
+#[test]
+fn places_are_those_of_the_sections_entries() {
+    let bytes = wat::parse_str(r#"(module (func (export "f")) (memory (export "memory") 1))"#).unwrap();
+    let faults = inspect(&bytes, &declaration(1, &json!(["memory", "f"])));
+    let at = |fault: &WasmFault| bytes[fault.offset.unwrap() as usize..].to_vec();
+    // A memory without a maximum: flags 0, one page.
+    assert!(at(&faults[0]).starts_with(&[0, 1]));
+    // An export's entry begins with the length of its name.
+    assert!(at(&faults[1]).starts_with(b"\x06memory"));
+}
+
+#[test]
+fn a_binary_cut_off_anywhere_is_no_panic() {
+    for case in cases() {
+        let bytes = case.binary();
+        for length in 0..bytes.len() {
+            let faults = inspect(&bytes[..length], &case.declaration());
+            assert!(faults.iter().all(|fault| !fault.message.is_empty()), "{}", case.name);
+        }
+    }
+}
