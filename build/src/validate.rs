@@ -1,4 +1,5 @@
-//! Stage 3: from a declared manifest to a pack whose every authored file was read, inspected and accepted.
+//! Stage 3: from a declared manifest to a pack whose every authored file was read, inspected and accepted. What is looked at, in
+//! this order, is in `validate/`; a fault stops nothing but what depends on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +8,20 @@ use packferry_core::digest::BlobDigest;
 use packferry_core::id::{FileId, PackName, Specifier};
 use packferry_core::payload::{Declaration, FileKind};
 
+use crate::diagnostics::{Diagnostic, FILE_UNREADABLE};
 use crate::discover::PackDir;
+use crate::fault::Fault;
+use crate::javascript::Inspector;
+use crate::pack_files::PackRoot;
+use crate::package_json::RawPack;
+use crate::registry::Registry;
+use crate::skill;
+
+mod files;
+mod hosts;
+mod scripts;
+mod wasm_files;
+mod wire;
 
 /// A file of a pack, accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,4 +102,70 @@ pub struct ValidPack {
     pub modules: Vec<ValidModule>,
     /// All authored files, public and internal, reached or not.
     pub files: BTreeMap<FileId, ValidFile>,
+}
+
+/// What the rules are applied with.
+#[derive(Clone, Copy)]
+pub struct Rulebook<'a> {
+    /// Reads JavaScript that nobody trusts.
+    pub inspector: &'a Inspector,
+    /// The operator's host modules; None where there is no registry.
+    pub registry: Option<&'a Registry>,
+}
+
+/// Judges a pack by every rule about what it authored. The pack is there iff no finding is an error.
+///
+/// # Errors
+/// A [`Fault`] of ours.
+pub fn validate(mut raw: RawPack, rules: Rulebook<'_>) -> Result<(Option<ValidPack>, Vec<Diagnostic>), Fault> {
+    let real = raw.dir.real.clone();
+    let root = match PackRoot::open(&real) {
+        Ok(root) => root,
+        Err(_) => {
+            let message = format!("{}: the pack's directory cannot be read", raw.label);
+            raw.findings.push(Diagnostic::new(&FILE_UNREADABLE, message));
+            return Ok((None, raw.findings.into_vec()));
+        }
+    };
+    let mut files = files::read_all(&mut raw, &root);
+    wire::check_ids(&mut raw);
+    scripts::inspect_all(&mut raw, &mut files, rules.inspector)?;
+    wasm_files::inspect_all(&mut raw, &files);
+    wire::check_dependencies(&mut raw, &files);
+    wire::check_contracts(&mut raw);
+    hosts::check_all(&mut raw, rules.registry);
+    let description = skill::read(&root, &raw.label, &mut raw.findings).map(|skill| skill.description);
+    Ok(accept(raw, files, description, rules.registry))
+}
+
+fn accept(
+    raw: RawPack,
+    files: BTreeMap<FileId, ValidFile>,
+    description: Option<String>,
+    registry: Option<&Registry>,
+) -> (Option<ValidPack>, Vec<Diagnostic>) {
+    let withheld = raw.findings.has_errors();
+    let modules = raw.modules.iter().filter_map(|module| {
+        let declaration = module.declaration.clone()?;
+        Some(ValidModule {
+            specifier: Specifier::new(raw.name.as_ref()?, declaration.name()),
+            source: match &declaration {
+                Declaration::Js(_) | Declaration::Wasm(_) => EntrySource::File(module.file.as_ref()?.0.id.clone()),
+                Declaration::Npm(npm) => EntrySource::Npm(npm.npm.clone()),
+                Declaration::Host(host) => hosts::source(&host.host, registry),
+            },
+            declaration,
+        })
+    });
+    let modules: Vec<ValidModule> = modules.collect();
+    let pack = raw.name.filter(|_| !withheld).map(|name| ValidPack {
+        dir: raw.dir,
+        name,
+        version: raw.version,
+        description,
+        internal: raw.internal.into_iter().map(|file| file.text).collect(),
+        modules,
+        files,
+    });
+    (pack, raw.findings.into_vec())
 }
