@@ -1,9 +1,45 @@
-//! The `packferry` command.
+//! The `packferry` command. Exit status: 0 done, 1 a pack is at fault, 2 our fault or wrong usage.
 
 use std::process::ExitCode;
 
+use clap::Parser;
+use packferry::cli::{Cli, Command};
+use packferry::fault::Fault;
+use packferry::{commands, guest_process, javascript, judge, report, watch};
+
+/// How a command ended, as an exit status.
+#[derive(Clone, Copy)]
+enum Exit {
+    Done = 0,
+    PackAtFault = 1,
+    Fault = 2,
+}
+
 fn main() -> ExitCode {
-    packferry::judge::answer_if_asked()
-        .or_else(packferry::guest_process::answer_if_asked)
-        .unwrap_or(ExitCode::SUCCESS)
+    // Untrusted text is read in processes of our own, which are this program again.
+    let asked = judge::answer_if_asked()
+        .or_else(guest_process::answer_if_asked)
+        .or_else(javascript::answer_if_asked);
+    if let Some(status) = asked {
+        return status;
+    }
+    // clap itself exits with 2 on wrong usage and with 0 for --help.
+    let exit = match run(Cli::parse()) {
+        Ok(true) => Exit::Done,
+        Ok(false) => Exit::PackAtFault,
+        Err(fault) => {
+            report::print_fault(&fault);
+            Exit::Fault
+        }
+    };
+    ExitCode::from(exit as u8)
+}
+
+/// Runs the command; answers whether every pack was in order.
+fn run(cli: Cli) -> Result<bool, Fault> {
+    match cli.command {
+        Command::Build(args) => commands::build(&args),
+        Command::Publish(args) => commands::publish(&args),
+        Command::Watch(args) => watch::watch(&args).map(|()| true),
+    }
 }

@@ -1,0 +1,95 @@
+//! The command line: what can be asked, and nothing about how it is done.
+
+use camino::Utf8PathBuf;
+use clap::{ArgGroup, Args, Parser, Subcommand};
+
+/// Turn installed packs into verified modules at the edge.
+#[derive(Debug, Parser)]
+#[command(name = "packferry", version, disable_help_subcommand = true)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build an immutable release from packs.
+    Build(BuildArgs),
+    /// Publish a release on a channel.
+    Publish(PublishArgs),
+    /// Build and publish locally after every save.
+    Watch(WatchArgs),
+}
+
+/// Arguments of `packferry build`.
+#[derive(Debug, Args)]
+pub struct BuildArgs {
+    /// Folders like node_modules, or single pack directories. None: PACKFERRY_PACK_PATHS, then every node_modules upwards.
+    pub roots: Vec<Utf8PathBuf>,
+    /// Where the release goes.
+    #[arg(long)]
+    pub out: Utf8PathBuf,
+    /// Registry of host modules (packferry.toml).
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `packferry publish`.
+#[derive(Debug, Args)]
+#[command(group(ArgGroup::new("target").required(true).args(["local", "bulk"])))]
+pub struct PublishArgs {
+    /// The release, as `packferry build --out` wrote it.
+    pub dir: Utf8PathBuf,
+    /// Write into the KV that `wrangler dev` uses on this machine.
+    #[arg(long)]
+    pub local: bool,
+    /// Write ordered files for `wrangler kv bulk put --remote` into this directory.
+    #[arg(long, value_name = "DIR")]
+    pub bulk: Option<Utf8PathBuf>,
+    /// The channel to move.
+    #[arg(long, default_value = "stable")]
+    pub channel: String,
+    /// Publish although packs were withheld from the release.
+    #[arg(long)]
+    pub allow_withheld: bool,
+    /// With --bulk: the channel's present envelope, as wrangler printed it.
+    #[arg(long, value_name = "FILE", requires = "bulk", conflicts_with = "first")]
+    pub after: Option<Utf8PathBuf>,
+    /// With --bulk: the channel has no envelope yet.
+    #[arg(long, requires = "bulk")]
+    pub first: bool,
+    /// With --local: the folder of the local state, if it is not the project's.
+    #[arg(long, value_name = "DIR", requires = "local")]
+    pub persist_to: Option<Utf8PathBuf>,
+    /// Print what would be written, and write nothing.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `packferry watch`.
+#[derive(Debug, Args)]
+pub struct WatchArgs {
+    /// Pack directories, or folders that hold packs.
+    #[arg(required = true)]
+    pub roots: Vec<Utf8PathBuf>,
+    /// Where the release goes.
+    #[arg(long)]
+    pub out: Utf8PathBuf,
+    /// Registry of host modules (packferry.toml).
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// The channel to move.
+    #[arg(long, default_value = "stable")]
+    pub channel: String,
+    /// The folder of the local state, if it is not the project's.
+    #[arg(long, value_name = "DIR")]
+    pub persist_to: Option<Utf8PathBuf>,
+}

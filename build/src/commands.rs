@@ -1,0 +1,173 @@
+//! What each command does: read arguments, call the library, print the outcome.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use camino::{Utf8Path, Utf8PathBuf};
+use packferry_core::channel::check_name;
+use serde_json::json;
+
+use crate::bulk;
+use crate::cli::{BuildArgs, PublishArgs};
+use crate::discover::Roots;
+use crate::fault::Fault;
+use crate::local_kv::LocalKv;
+use crate::pipeline;
+use crate::progress::Progress;
+use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
+use crate::release::Release;
+use crate::report;
+
+/// `packferry build`. True where every pack was in order.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
+    let outcome = pipeline::build(
+        &roots(&args.roots)?,
+        args.config.as_deref(),
+        &args.out,
+        &Progress::new(args.json),
+    )?;
+    if args.json {
+        report::print_json(&outcome.to_json());
+    } else {
+        report::print_diagnostics(&outcome.findings);
+        report::print_line(&outcome.summary(&args.out));
+    }
+    Ok(outcome.report.withheld.is_empty())
+}
+
+/// The search roots of a command: its arguments, or else what the environment and the working directory give.
+///
+/// # Errors
+/// A [`Fault`] where there is nothing to search.
+pub fn roots(arguments: &[Utf8PathBuf]) -> Result<Roots, Fault> {
+    let here =
+        std::env::current_dir().map_err(|error| Fault::new(format!("the working directory is gone: {error}")))?;
+    let arguments: Vec<PathBuf> = arguments.iter().map(|path| path.as_std_path().to_owned()).collect();
+    Roots::resolve(&arguments, std::env::var_os("PACKFERRY_PACK_PATHS").as_deref(), &here)
+}
+
+/// `packferry publish`. Always true: no pack is judged here.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn publish(args: &PublishArgs) -> Result<bool, Fault> {
+    check_name(&args.channel).map_err(|error| Fault::new(format!("{:?}: {error}", args.channel)))?;
+    let release = Release::read(&args.dir)?;
+    refuse_withheld(&release, args)?;
+    if args.dry_run {
+        print_plan(&release, args);
+        return Ok(true);
+    }
+    match &args.bulk {
+        Some(dir) => publish_bulk(&release, dir, args)?,
+        None => publish_local(&release, args)?,
+    }
+    Ok(true)
+}
+
+fn refuse_withheld(release: &Release, args: &PublishArgs) -> Result<(), Fault> {
+    if release.report.withheld.is_empty() || args.allow_withheld {
+        return Ok(());
+    }
+    let names: Vec<String> = release
+        .report
+        .withheld
+        .iter()
+        .map(|row| {
+            format!(
+                "{} ({})",
+                row.pack.as_deref().unwrap_or("a pack without a name"),
+                row.codes.join(", ")
+            )
+        })
+        .collect();
+    Err(
+        Fault::new(format!("packs were withheld from this release: {}", names.join("; ")))
+            .hint("Mend them and build again, or publish without them: --allow-withheld."),
+    )
+}
+
+fn print_plan(release: &Release, args: &PublishArgs) {
+    let plan = Plan::of(release);
+    let keys: Vec<String> = plan.phases.iter().flatten().map(ToString::to_string).collect();
+    if args.json {
+        report::print_json(&json!({ "manifest": release.digest, "channel": args.channel, "keys": keys }));
+        return;
+    }
+    for key in &keys {
+        report::print_line(key);
+    }
+    report::print_line(&format!("channel/{} -> {}", args.channel, release.digest));
+}
+
+fn publish_local(release: &Release, args: &PublishArgs) -> Result<(), Fault> {
+    let mut kv = LocalKv::open(args.persist_to.as_deref())?;
+    let done = publish::publish(release, &args.channel, &mut kv, &Progress::new(args.json))?;
+    if args.json {
+        report::print_json(&json!({
+            "manifest": release.digest, "channel": args.channel, "sequence": done.sequence,
+            "written": done.written, "unchanged": done.unchanged, "already": done.already,
+        }));
+        return Ok(());
+    }
+    let verb = if done.already {
+        "already answers with"
+    } else {
+        "now answers with"
+    };
+    report::print_line(&format!(
+        "Channel {} {verb} manifest {} (sequence {}; {} objects written, {} unchanged)",
+        args.channel, release.digest, done.sequence, done.written, done.unchanged
+    ));
+    Ok(())
+}
+
+fn publish_bulk(release: &Release, dir: &Utf8Path, args: &PublishArgs) -> Result<(), Fault> {
+    let sequence = match (&args.after, args.first) {
+        (Some(file), _) => {
+            let value = read_envelope(file)?;
+            next_sequence(Some(&parse_envelope(&value, &args.channel)?))?
+        }
+        (None, true) => 1,
+        (None, false) => return Err(ask_for_sequence(&args.channel)),
+    };
+    let files = bulk::write(release, &pointer(release, &args.channel, sequence), dir)?;
+    if args.json {
+        report::print_json(&json!({
+            "manifest": release.digest, "channel": args.channel, "sequence": sequence,
+            "files": files.iter().map(|file| file.as_str()).collect::<Vec<_>>(),
+        }));
+        return Ok(());
+    }
+    report::print_line(&format!(
+        "Wrote sequence {sequence} of channel {} as {} files. Put them in this order, each only after the one before:",
+        args.channel,
+        files.len()
+    ));
+    for file in &files {
+        report::print_line(&format!("  npx wrangler kv bulk put {file} --binding KV --remote"));
+    }
+    Ok(())
+}
+
+fn read_envelope(file: &Utf8Path) -> Result<Vec<u8>, Fault> {
+    // An envelope is a few hundred bytes; what is longer is none.
+    const BOUND: u64 = 65_536;
+    let read = || -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        io::Read::read_to_end(&mut io::Read::take(fs::File::open(file)?, BOUND), &mut bytes)?;
+        Ok(bytes)
+    };
+    read().map_err(|error| Fault::new(format!("cannot read {file}: {error}")))
+}
+
+fn ask_for_sequence(channel: &str) -> Fault {
+    Fault::new("--bulk needs the channel's present sequence").hint(format!(
+        "npx wrangler kv key get channel/{channel} --binding KV --remote > {channel}.json, then --after {channel}.json. \
+         Where the channel does not exist yet: --first."
+    ))
+}

@@ -1,0 +1,105 @@
+//! `packferry watch`: rebuilds, checks and republishes locally on every save. A broken save leaves the last good release answering.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use camino::Utf8PathBuf;
+use packferry_core::manifest::PackEntry;
+
+use crate::cli::WatchArgs;
+use crate::commands;
+use crate::fault::Fault;
+use crate::local_kv::LocalKv;
+use crate::pipeline;
+use crate::progress::Progress;
+use crate::publish::publish;
+use crate::release::Release;
+use crate::report;
+
+/// How often the files are looked at. Polling works on every file system, network folders and containers included.
+const INTERVAL: Duration = Duration::from_millis(300);
+/// How many files are looked at: a guard against watching a whole disk.
+const FILES: usize = 50_000;
+
+/// Builds and publishes `args.roots` now and after every change, until it is interrupted.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line; never for a pack at fault.
+pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
+    let mut kv = LocalKv::open(args.persist_to.as_deref())?;
+    let mut served = BTreeMap::new();
+    loop {
+        let seen = snapshot(&args.roots)?;
+        served = publish_if_good(args, &mut kv, served)?;
+        while snapshot(&args.roots)? == seen {
+            std::thread::sleep(INTERVAL);
+        }
+        // A save is often several writes; take them together.
+        std::thread::sleep(INTERVAL / 3);
+    }
+}
+
+/// Specifier to graph digest.
+type Served = BTreeMap<String, String>;
+
+fn publish_if_good(args: &WatchArgs, kv: &mut LocalKv, served: Served) -> Result<Served, Fault> {
+    let progress = Progress::new(true);
+    let outcome = pipeline::build(
+        &commands::roots(&args.roots)?,
+        args.config.as_deref(),
+        &args.out,
+        &progress,
+    )?;
+    report::print_diagnostics(&outcome.findings);
+    if !outcome.report.withheld.is_empty() {
+        report::print_line("Not published; the last good release goes on answering. Waiting for the next save.");
+        return Ok(served);
+    }
+    let release = Release::read(&args.out)?;
+    publish(&release, &args.channel, kv, &progress)?;
+    let now = digests(&release.packs);
+    for (specifier, digest) in now
+        .iter()
+        .filter(|(specifier, digest)| served.get(*specifier) != Some(digest))
+    {
+        report::print_line(&format!("{specifier}  {digest}"));
+    }
+    for specifier in served.keys().filter(|specifier| !now.contains_key(*specifier)) {
+        report::print_line(&format!("{specifier}  gone"));
+    }
+    Ok(now)
+}
+
+fn digests(packs: &[PackEntry]) -> Served {
+    let modules = packs.iter().flat_map(|pack| &pack.modules);
+    modules
+        .map(|module| (module.specifier.to_string(), module.graph_digest.to_string()))
+        .collect()
+}
+
+/// Path, length and time of change of every file under `paths`, installed dependencies left out.
+fn snapshot(paths: &[Utf8PathBuf]) -> Result<BTreeSet<(PathBuf, u64, Option<SystemTime>)>, Fault> {
+    let mut files = BTreeSet::new();
+    let mut open: Vec<PathBuf> = paths.iter().map(|path| path.as_std_path().to_owned()).collect();
+    while let Some(folder) = open.pop() {
+        // What vanishes between two looks is a change, not a fault.
+        let Ok(entries) = folder.read_dir() else { continue };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            let hidden = name
+                .to_str()
+                .is_some_and(|name| name.starts_with('.') || name == "node_modules");
+            if kind.is_dir() && !hidden {
+                open.push(entry.path());
+            } else if let Ok(found) = entry.metadata() {
+                files.insert((entry.path(), found.len(), found.modified().ok()));
+            }
+        }
+        if files.len() > FILES {
+            return Err(Fault::new(format!("more than {FILES} files to watch")).hint("Name the pack's own directory."));
+        }
+    }
+    Ok(files)
+}
