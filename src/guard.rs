@@ -67,6 +67,12 @@ impl Gate {
         self.in_force.policy.has_private_packs()
     }
 
+    /// Whether the requester may see no pack from `first` up to, but without, `end`.
+    pub(crate) fn hides_all(&self, first: &str, end: &str) -> bool {
+        let policy = &self.in_force.policy;
+        policy.hides_all(&policy.grants(self.requester, &self.now), first, end)
+    }
+
     /// What the index depends on beside the release: the policy, and the requester's grants.
     pub(crate) fn fingerprint(&self) -> String {
         let policy = self

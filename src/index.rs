@@ -65,7 +65,10 @@ impl<S: Store> Reader<'_, S> {
                 fill(&mut page, packs, gate, &span)?;
             }
             Root::Shards(rows) => {
-                for row in span.shards(rows) {
+                for (row, end) in span.shards(rows) {
+                    if end.is_some_and(|end| gate.hides_all(row.first.as_str(), end.first.as_str())) {
+                        continue;
+                    }
                     let full = page.modules.len() >= query.limit;
                     if full {
                         page.next = page.modules.last().map(|row| row.specifier.clone());
@@ -177,16 +180,15 @@ impl<'a> Span<'a> {
         }
     }
 
-    /// The shards in which wanted packs may lie.
-    fn shards<'r>(&self, rows: &'r [ShardRow]) -> impl Iterator<Item = &'r ShardRow> {
+    /// The shards in which wanted packs may lie, each with the one after it.
+    fn shards<'r>(&self, rows: &'r [ShardRow]) -> impl Iterator<Item = (&'r ShardRow, Option<&'r ShardRow>)> {
         let begun = rows.partition_point(|row| by_utf16(row.first.as_str(), &self.first).is_le());
         let rest = rows.get(begun.saturating_sub(1)..).unwrap_or_default();
-        let wanted = rest
-            .iter()
-            .enumerate()
-            .take_while(|(at, row)| *at == 0 || !self.ends_before(row.first.as_str()))
-            .count();
-        rest.iter().take(wanted)
+        // Only the first may begin before what is wanted.
+        let beyond = rest.iter().skip(1).position(|row| self.ends_before(row.first.as_str()));
+        let wanted = beyond.map_or(rest.len(), |at| at + 1);
+        let ends = rest.iter().skip(1).map(Some).chain([None]);
+        rest.iter().zip(ends).take(wanted)
     }
 
     /// Whether this pack and all later ones lie behind the wanted ones.

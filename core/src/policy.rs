@@ -236,6 +236,17 @@ impl Policy {
         !self.private.is_empty()
     }
 
+    /// Whether every pack from `first` up to, but without, `end` is private and closed to who has `grants`: decided from the
+    /// names alone, so that nothing has to be read to find out.
+    #[must_use]
+    pub fn hides_all(&self, grants: &[&Pattern], first: &str, end: &str) -> bool {
+        self.private.iter().any(|pattern| {
+            let spans = pattern.0.ends_with('*') && pattern.matches(first) && pattern.matches(end);
+            let opened = |grant: &&Pattern| grant.covers(pattern) || pattern.covers(grant);
+            spans && !grants.iter().any(opened)
+        })
+    }
+
     /// What `requester` may fetch beyond what is public, at `now` (RFC 3339, UTC, seconds).
     ///
     /// Every token is compared, and each comparison looks at all bytes, so that timing tells nothing about the hashes.

@@ -134,6 +134,29 @@ fn catalogs_need_every_private_pattern() {
 }
 
 #[test]
+fn ranges_are_hidden_only_where_nobody_could_see_into_them() {
+    let cases = [
+        (vec![], "@acme/a", "@acme/b", true),
+        (vec![], "@acme/a", "@acme0", false),
+        (vec![], "@acmd/z", "@acme/b", false),
+        (vec![], "secret", "secret", false),
+        (vec!["@acme/one"], "@acme/a", "@acme/b", false),
+        (vec!["@acme/o*"], "@acme/a", "@acme/b", false),
+        (vec!["*"], "@acme/a", "@acme/b", false),
+        (vec!["@other/*"], "@acme/a", "@acme/b", true),
+    ];
+    for (grants, first, end, expected) in cases {
+        let grants: Vec<Pattern> = grants.into_iter().map(pattern).collect();
+        let grants: Vec<&Pattern> = grants.iter().collect();
+        assert_eq!(
+            policy().hides_all(&grants, first, end),
+            expected,
+            "{grants:?} {first} {end}"
+        );
+    }
+}
+
+#[test]
 fn patterns() {
     for bad in ["", "a*b", "**", "a**", "a b", "@", "é*", "@acme/"] {
         assert!(Pattern::parse(bad).is_err(), "{bad}");

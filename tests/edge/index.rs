@@ -1,6 +1,8 @@
 //! The index: rows, prefixes, pages, and the shards that a page reads.
 
+use packferry_core::key::StorageKey;
 use packferry_core::manifest;
+use packferry_core::policy::{Pattern, Policy};
 use serde_json::{Value, json};
 
 use crate::release::{Release, good_packs};
@@ -124,6 +126,27 @@ fn only_the_shards_that_a_page_shows_are_read() {
         let read = reads.iter().filter(|key| key.starts_with("shard/")).count();
         assert!(read <= shards + 1 && read >= shards, "{query}: {reads:?}");
     }
+}
+
+#[test]
+fn shards_that_nobody_may_see_into_are_not_read() {
+    let (store, all) = {
+        let (edge, all) = sharded();
+        (edge.store, all)
+    };
+    let mut edge = edge(&[("CHANNEL", "stable"), ("POLICY", "main")]);
+    edge.store = store;
+    let private = ["@*"].map(|text| Pattern::parse(text).unwrap()).to_vec();
+    let policy = serde_json::to_string(&Policy::new(private, Vec::new(), Vec::new())).unwrap();
+    edge.store.put(&StorageKey::Policy("main".to_owned()), policy);
+    let seen = visit(&edge, get("/api/sandbox-modules"));
+    let expected: Vec<&String> = all.iter().filter(|specifier| !specifier.starts_with('@')).collect();
+    assert_eq!(specifiers(&seen.json()).iter().collect::<Vec<_>>(), expected);
+    let read = seen.reads.iter().filter(|key| key.starts_with("shard/")).count();
+    let (open, _) = sharded();
+    let everything = visit(&open, get("/api/sandbox-modules")).reads;
+    let shards = everything.iter().filter(|key| key.starts_with("shard/")).count();
+    assert!(read < shards / 2, "{read} of {shards} shards were read");
 }
 
 #[test]

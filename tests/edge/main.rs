@@ -11,5 +11,6 @@ mod probes;
 mod reads;
 mod release;
 mod releases;
+mod trust;
 mod vectors;
 mod visit;
