@@ -1,5 +1,7 @@
 //! Properties of the manifest: order, shards, look-up.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::collections::HashSet;
 
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The reference implementation's payloads and digests, checked natively and on wasm32 by the same rows.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
+#![expect(clippy::unwrap_used, reason = "tests")]
 
 use packferry_core::canonical;
 use packferry_core::closure::{self, InvalidClosure};
