@@ -108,7 +108,7 @@ fn named_root(path: &Path, working_directory: &Path) -> Result<Root, Fault> {
             shown,
             named: true,
         }),
-        Ok(_) => Err(Fault::new(format!("{shown} is no directory.")).hint("Name the pack's directory.")),
+        Ok(_) => Err(Fault::new(format!("{shown} is no directory")).hint("Name the pack's directory.")),
         Err(error) => Err(Fault::new(format!("{shown} cannot be read: {}", reason(&error)))),
     }
 }
