@@ -45,7 +45,7 @@ export async function startEdge({ state, vars = {} }) {
     async get(path, { headers = {}, method = "GET" } = {}) {
       const response = await miniflare.dispatchFetch(`http://edge${path}`, {
         method,
-        headers: { "MF-Disable-Pretty-Error": "true", ...headers },
+        headers: { "Accept-Encoding": "identity", ...headers },
         redirect: "manual",
       });
       return {

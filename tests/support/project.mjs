@@ -5,7 +5,6 @@ import { existsSync, mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
 /** The repository's root. */
@@ -45,9 +44,9 @@ export function requireStarterPacks() {
   require(join(STARTER_PACKS, "node_modules"), "make setup");
 }
 
-/** A new folder outside the repository, gone when the test file ends. Its path has no symbolic link. */
+/** A new folder outside the repository, gone when the process ends. Its path has no symbolic link. */
 export function scratch(name) {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), `packferry-${name}-`)));
-  after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }

@@ -1,0 +1,163 @@
+//! The starter packs through `wrangler dev` over HTTP, as the README shows it: the answer to its curl, a conditional
+//! request, pinned ids, and a publish while it runs.
+
+import assert from "node:assert/strict";
+import { cpSync, readFileSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import process from "node:process";
+import { after, before, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
+
+import { start } from "./support/command.mjs";
+import { CACHING, MODULES, sha256 } from "./support/contract.mjs";
+import { ROOT, STARTER_PACKS, WRANGLER, requireStarterPacks, requireWorker, scratch } from "./support/project.mjs";
+import { rawRequest } from "./support/raw.mjs";
+import { build, publish } from "./support/release.mjs";
+
+const PATIENCE = 180_000;
+/** The module of the README's curl. */
+const EXAMPLE = "@packferry%2Fyaml";
+
+const folder = scratch("wrangler");
+const [release, state] = [join(folder, "release"), join(folder, "state")];
+let server;
+
+before(
+  async () => {
+    requireWorker();
+    requireStarterPacks();
+    await build([STARTER_PACKS], release);
+    await publish(release, state);
+    server = await serve();
+  },
+  { timeout: PATIENCE },
+);
+after(() => server?.stop());
+
+/** A port that is free now. */
+function freePort() {
+  return new Promise((resolve, reject) => {
+    const probe = createServer().on("error", reject);
+    probe.listen(0, "127.0.0.1", () => {
+      const { port } = probe.address();
+      probe.close(() => resolve(port));
+    });
+  });
+}
+
+/** `wrangler dev` with the repository's configuration, on a port and a state of its own. */
+async function serve() {
+  const port = await freePort();
+  const options = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--persist-to", state];
+  const vars = ["--var", "POINTER_CACHE_SECONDS:0"];
+  const wrangler = start(process.execPath, [WRANGLER, "dev", ...options, ...vars], { timeout: PATIENCE });
+  const url = `http://127.0.0.1:${port}`;
+  let ended = false;
+  wrangler.ended.catch(() => {}).finally(() => (ended = true));
+  while (!(await isHealthy(url))) {
+    if (ended) {
+      throw new Error(`wrangler dev ended:\n${wrangler.output.stdout}${wrangler.output.stderr}`);
+    }
+    await sleep(200);
+  }
+  return {
+    get: (path, headers = {}, method = "GET") => rawRequest(url, { method, path, headers }),
+    async stop() {
+      wrangler.kill("SIGTERM");
+      await Promise.race([wrangler.ended, sleep(3000)]);
+      wrangler.kill();
+    },
+  };
+}
+
+async function isHealthy(url) {
+  try {
+    return (await rawRequest(url, { path: "/healthz" })).status === 200;
+  } catch {
+    return false;
+  }
+}
+
+test("the README's curl is of this module", () => {
+  assert.ok(readFileSync(join(ROOT, "README.md"), "utf8").includes(`${MODULES}${EXAMPLE}`));
+});
+
+test("headers, body, 304 and HEAD", { timeout: 30_000 }, async () => {
+  const answer = await server.get(MODULES + EXAMPLE);
+  assert.equal(answer.status, 200);
+  const header = (name) => answer.headers.get(name);
+  assert.equal(header("content-type"), "text/javascript; charset=utf-8");
+  assert.equal(header("x-content-sha256"), sha256(answer.body));
+  assert.equal(header("x-sandbox-pack"), "@packferry/yaml");
+  assert.equal(header("x-sandbox-file-id"), "npm:js-yaml");
+  assert.equal(header("cache-control"), CACHING.named);
+  assert.equal(header("etag"), `"${header("x-content-digest")}"`);
+  assert.equal(header("access-control-allow-origin"), "*");
+  assert.equal(header("x-content-type-options"), "nosniff");
+  assert.equal(header("x-packferry-manifest"), sha256(readFileSync(join(release, "manifest.json"))));
+
+  for (const method of ["GET", "HEAD"]) {
+    const conditional = await server.get(MODULES + EXAMPLE, { "If-None-Match": header("etag") }, method);
+    assert.equal(conditional.status, 304, method);
+    assert.equal(conditional.headers.get("etag"), header("etag"));
+  }
+  const head = await server.get(MODULES + EXAMPLE, {}, "HEAD");
+  assert.equal(head.status, 200);
+  assert.equal(head.headers.get("x-content-sha256"), header("x-content-sha256"));
+});
+
+test("a proxy's compression leaves entity tag and digests usable", { timeout: 30_000 }, async () => {
+  const plain = await server.get(MODULES + EXAMPLE);
+  const weak = await server.get(MODULES + EXAMPLE, { "If-None-Match": `W/${plain.headers.get("etag")}` });
+  assert.equal(weak.status, 304);
+});
+
+test("the pinned ids of the multi-file pack answer immutable", { timeout: 30_000 }, async () => {
+  for (const entry of ["slug", "similarity"]) {
+    const root = await server.get(`${MODULES}@packferry%2Ftext%2F${entry}`);
+    const [id, ...others] = JSON.parse(root.headers.get("x-sandbox-module-dependencies"));
+    assert.deepEqual(others, []);
+    assert.ok(id.startsWith(`${root.headers.get("x-content-digest")}::`));
+    const pinned = await server.get(MODULES + encodeURIComponent(id));
+    assert.equal(pinned.status, 200);
+    assert.equal(pinned.headers.get("cache-control"), CACHING.pinned);
+    assert.equal(pinned.headers.get("x-content-sha256"), sha256(pinned.body));
+    assert.equal(pinned.headers.get("x-sandbox-internal"), "1");
+    assert.equal(pinned.headers.get("x-packferry-manifest"), null);
+    const source = join(STARTER_PACKS, "text", pinned.headers.get("x-sandbox-file-id"));
+    assert.ok(pinned.body.equals(readFileSync(source)));
+  }
+});
+
+test("raw characters in a path, through wrangler's proxy", { timeout: 30_000 }, async () => {
+  for (const path of ["<", ">", "^", "<script>", "%zz", "%3Cscript%3E"]) {
+    const { status, headers } = await server.get(MODULES + path);
+    assert.ok(status === 400 || status === 404, `${path}: ${status}`);
+    assert.equal(headers.get("content-type"), "application/problem+json", path);
+    assert.equal(headers.get("access-control-allow-origin"), "*", path);
+  }
+});
+
+test("a publish is seen while it runs, and what was pinned stays", { timeout: PATIENCE }, async () => {
+  const named = `${MODULES}@packferry%2Ftext%2Fslug`;
+  const before = await server.get(named);
+  const pinned = MODULES + before.headers.get("x-content-digest");
+
+  const packs = join(folder, "packs");
+  cpSync(join(STARTER_PACKS, "text"), join(packs, "text"), { recursive: true });
+  const file = join(packs, "text", before.headers.get("x-sandbox-file-id"));
+  writeFileSync(file, `${readFileSync(file, "utf8")}export const upgraded = true;\n`);
+  await build([packs], release);
+  await publish(release, state);
+
+  const after = await server.get(named, { "If-None-Match": before.headers.get("etag") });
+  assert.equal(after.status, 200);
+  assert.notEqual(after.headers.get("etag"), before.headers.get("etag"));
+  assert.ok(after.body.toString().endsWith("export const upgraded = true;\n"));
+  assert.equal((await server.get(MODULES + EXAMPLE)).status, 404, "the new release has one pack");
+  const old = await server.get(pinned);
+  assert.equal(old.status, 200);
+  assert.ok(old.body.equals(before.body));
+  assert.equal(old.headers.get("cache-control"), CACHING.pinned);
+});
