@@ -98,6 +98,10 @@ fn hostile_bundles_cost_nothing_but_themselves() {
             "It fails in the guest: interrupted: the code ran longer than 5000 ms.",
         ),
         (
+            "Array.prototype.join.call({ length: 2 ** 53 - 1 }, '');",
+            "It fails in the guest: interrupted: the code ran longer than 5000 ms.",
+        ),
+        (
             "const a = []; for (;;) a.push(new Array(1000).fill(1.5));",
             "It fails in the guest: out of memory: the sandbox may use 67108864 bytes.",
         ),
@@ -105,4 +109,29 @@ fn hostile_bundles_cost_nothing_but_themselves() {
     for (source, message) in cases {
         assert_eq!(probe(source, &[]).as_deref(), Some(message), "{source}");
     }
+}
+
+/// A probe whose children are the shell script `script` instead.
+#[cfg(unix)]
+fn probe_by(script: &str) -> Result<Option<String>, String> {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("program");
+    std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let probed = Probe::new(&program).probe("export {};", &[]);
+    probed
+        .map(|admitted| admitted.err().map(|refusal| refusal.message))
+        .map_err(|fault| fault.to_string())
+}
+
+#[cfg(unix)]
+#[test]
+fn a_child_that_breaks_is_a_refusal_and_one_that_cannot_run_a_fault() {
+    let broken = Ok(Some("It fails in the guest: the sandbox broke down.".to_owned()));
+    assert_eq!(probe_by("kill -SEGV $$"), broken);
+    assert_eq!(probe_by("kill -XCPU $$"), broken);
+    let fault = Err("the guest cannot be run: no memory".to_owned());
+    assert_eq!(probe_by("echo no memory >&2; exit 2"), fault);
+    assert!(probe_by("echo nonsense").is_err());
 }

@@ -4,8 +4,9 @@
 //! boundary, the globals are those of the language, every run has a bounded heap, stack, time and output. It reads no file,
 //! opens no socket and knows no environment. `packferry run` and the admission probe of npm bundles use it.
 //!
-//! What the engine cannot bound from within (time spent inside one of its builtins, a fault of the engine itself) a caller
-//! bounds from without, by running the guest in a process of its own.
+//! What the engine cannot bound from within, a caller bounds from without, by running the guest in a process of its own: a
+//! builtin that never looks at the clock keeps its thread after the run has been given up, and a fault of the engine is one of
+//! its process.
 
 mod calls;
 mod engine;

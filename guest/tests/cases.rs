@@ -5,7 +5,7 @@ mod fixture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use packferry_guest::{HostCall, HostDispatcher, Run};
+use packferry_guest::{Graph, HostCall, HostDispatcher, Run};
 use serde_json::{Value, json};
 
 use fixture::{Case, Cases, Expectation};
@@ -65,4 +65,27 @@ fn cases_are_well_formed() {
     let cases = Cases::read();
     let names: BTreeSet<&str> = cases.cases.iter().map(|case| case.name.as_str()).collect();
     assert_eq!(names.len(), cases.cases.len());
+}
+
+#[test]
+fn bodies_are_proven() {
+    let graph = Cases::read().graph("geo");
+    let (record, bodies) = (graph.record(), graph.bodies());
+    assert!(Graph::new(record.clone(), bodies.to_vec()).is_ok());
+    let mut forged = bodies.to_vec();
+    forged[1] = Arc::from(*b"export {};");
+    let cases = [
+        (
+            forged,
+            "@acme/geo: the bytes of sandbox/internal/round.js are not those that the graph record names",
+        ),
+        (
+            bodies[..1].to_vec(),
+            "the graph of @acme/geo has 2 files, and 1 bodies were given",
+        ),
+    ];
+    for (bodies, message) in cases {
+        let error = Graph::new(record.clone(), bodies).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
 }

@@ -8,7 +8,8 @@ mod value;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use rquickjs::object::Filter;
 use rquickjs::promise::PromiseState;
@@ -36,6 +37,9 @@ const SCRIPT: &str = "script";
 
 /// Native stack beyond the engine's own bound: what its builtins and our callbacks may use after its last check.
 const STACK_MARGIN: usize = 3 << 20;
+
+/// How long a guest that missed its deadline may take to notice.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// What a run evaluates.
 pub(crate) enum Entry<'a> {
@@ -105,15 +109,19 @@ pub(crate) fn evaluate(
         Entry::Script(_) => returned,
         Entry::Names => names,
     };
-    std::thread::scope(|scope| {
-        let guest = std::thread::Builder::new().stack_size(limits.stack_bytes + STACK_MARGIN);
-        let thread = guest.spawn_scoped(scope, || on_this_thread(table, limits, Arc::clone(host), &text, finish));
-        match thread.map(|thread| thread.join()) {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) => failed(fault("the guest failed")),
-            Err(error) => failed(fault(&format!("the guest's thread could not be started: {error}"))),
-        }
-    })
+    let (answer, answered) = mpsc::sync_channel(1);
+    let host = Arc::clone(host);
+    let guest = std::thread::Builder::new().stack_size(limits.stack_bytes + STACK_MARGIN);
+    let thread = guest.spawn(move || answer.send(on_this_thread(table, limits, host, &text, finish)));
+    if let Err(error) = thread {
+        return failed(fault(&format!("the guest's thread could not be started: {error}")));
+    }
+    // Some of the engine's builtins never look at the clock. Such a thread is given up and runs until the process ends.
+    match answered.recv_timeout(limits.deadline + GRACE) {
+        Ok(outcome) => outcome,
+        Err(RecvTimeoutError::Timeout) => failed(value::late(&limits)),
+        Err(RecvTimeoutError::Disconnected) => failed(fault("the guest failed")),
+    }
 }
 
 fn failed(error: GuestError) -> Outcome {
@@ -152,7 +160,7 @@ fn on_this_thread(
     });
     let result = in_runtime(&shared, text, finish);
     let result = if shared.overdue.get() {
-        Err(value::late(&shared))
+        Err(value::late(&shared.limits))
     } else {
         result
     };
@@ -199,7 +207,7 @@ fn run_entry<'js>(ctx: &Ctx<'js>, shared: &Shared, text: &str) -> Result<JsValue
 fn settle<'js>(ctx: &Ctx<'js>, shared: &Shared, promise: &Promise<'js>) -> Result<JsValue<'js>, GuestError> {
     loop {
         if shared.is_overdue() {
-            return Err(value::late(shared));
+            return Err(value::late(&shared.limits));
         }
         if promise.state() != PromiseState::Pending {
             let settled = promise.result::<JsValue<'js>>();

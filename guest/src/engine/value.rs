@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::Shared;
 use crate::error::{GuestError, GuestErrorKind};
+use crate::limits::Limits;
 
 /// Characters kept of a thrown error's message, and of its stack.
 const TEXT_CHARS: usize = 2_000;
@@ -37,8 +38,8 @@ pub(super) fn to_json<'js>(ctx: &Ctx<'js>, shared: &Shared, value: JsValue<'js>)
 }
 
 /// The run's error once it is overdue.
-pub(super) fn late(shared: &Shared) -> GuestError {
-    let milliseconds = shared.limits.deadline.as_millis();
+pub(super) fn late(limits: &Limits) -> GuestError {
+    let milliseconds = limits.deadline.as_millis();
     let message = format!("interrupted: the code ran longer than {milliseconds} ms");
     GuestError::new(GuestErrorKind::Deadline, message)
 }
@@ -50,13 +51,18 @@ pub(super) fn thrown(ctx: &Ctx<'_>, shared: &Shared, error: Error) -> GuestError
         let message = format!("out of memory: the sandbox may use {} bytes", shared.limits.heap_bytes);
         GuestError::new(GuestErrorKind::Memory, message)
     };
+    let null = || {
+        let exhausted = exhausted();
+        let message = format!("thrown: null, or {exhausted}");
+        GuestError { message, ..exhausted }
+    };
     let mut failure = match error {
-        Error::Exception | Error::Unknown => describe(ctx, ctx.catch()).unwrap_or_else(exhausted),
+        Error::Exception | Error::Unknown => describe(ctx, ctx.catch()).unwrap_or_else(null),
         Error::Allocation => exhausted(),
         other => GuestError::new(GuestErrorKind::Thrown, other.to_string()),
     };
     if shared.is_overdue() {
-        return late(shared);
+        return late(&shared.limits);
     }
     if failure.message == "InternalError: out of memory" {
         let stack = failure.stack;
