@@ -17,7 +17,15 @@ SAY := printf '==> %s\n'
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
 
-dev: setup tools worker starter publish serve ## Install what is missing, build everything, serve the starter packs locally.
+# With PACK, a pack's directory or a folder of packs, `make dev` serves that instead, and again after every save.
+PACK ?=
+export PACK
+
+ifeq ($(PACK),)
+dev: setup tools worker starter publish serve ## Install what is missing, build everything, serve the starter packs, or PACK=path.
+else
+dev: setup tools worker serve
+endif
 
 setup: ## Install what is missing: the wasm32 target, the pinned npm tools, the packs' libraries.
 	@scripts/setup.sh
@@ -42,7 +50,7 @@ publish: ## Publish manifests/starter to the KV of the local worker.
 	@$(PACKFERRY) publish manifests/starter --local
 
 serve: ## Serve what is built and published, on PORT (8787).
-	@node scripts/serve.mjs --port "$(PORT)"
+	@node scripts/serve.mjs --port "$(PORT)" $(if $(PACK),--pack "$$PACK")
 
 test: setup tools lint test-rust test-wasm test-node ## Run everything that CI runs.
 	@$(SAY) "All tests passed"

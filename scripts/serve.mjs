@@ -1,5 +1,6 @@
 //! `wrangler dev` over the state that `packferry publish --local` writes, quiet and offline, with a word
-//! on what to try once it answers. Builds and publishes nothing: `make dev` does.
+//! on what to try once it answers. Builds and publishes nothing: `make dev` does. With `--pack PATH` it also
+//! runs `packferry watch`, which builds and publishes PATH after every save.
 
 import { spawn } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -16,7 +17,9 @@ const PATIENCE = 60_000;
 /** A module of the starter packs, to show. */
 const EXAMPLE = "@packferry%2Fyaml";
 
-const { values: options } = parseArgs({ options: { port: { type: "string", default: "8787" } } });
+const { values: options } = parseArgs({
+  options: { port: { type: "string", default: "8787" }, pack: { type: "string" } },
+});
 const port = Number(options.port);
 if (!Number.isInteger(port) || port < 1 || port > 65_535) {
   fail(`The port must be a number from 1 to 65535, not "${options.port}".`);
@@ -30,9 +33,12 @@ if (!(await isFree(port))) {
 
 console.log(`==> Starting wrangler dev on port ${port} (about 5 seconds)`);
 const wrangler = join(ROOT, "node_modules", "wrangler", "bin", "wrangler.js");
+const state = stateDirectory();
+// Whoever edits a pack wants to see the next answer, not that of half a minute ago.
+const pointers = options.pack ? ["--var", "POINTER_CACHE_SECONDS:0"] : [];
 const child = spawn(
   process.execPath,
-  [wrangler, "dev", "--port", String(port), "--persist-to", stateDirectory()],
+  [wrangler, "dev", "--port", String(port), "--persist-to", state, ...pointers],
   {
     cwd: ROOT,
     stdio: "inherit",
@@ -48,12 +54,17 @@ child.on("close", (status, signal) => process.exit(signal ? 0 : status));
 
 if (await answers(`http://localhost:${port}/healthz`)) {
   const base = `http://localhost:${port}/api/sandbox-modules`;
+  const what = options.pack ?? "the starter packs";
+  const example = options.pack ? "<specifier>, with %2F for a slash in it" : EXAMPLE;
   console.log(`
-==> Packferry serves the starter packs. Ctrl-C ends it. Try, in another terminal:
+==> Packferry serves ${what}. Ctrl-C ends it. Try, in another terminal:
 
     curl ${base}
-    curl -i ${base}/${EXAMPLE}
+    curl -i ${base}/${example}
 `);
+  if (options.pack) {
+    watch(options.pack, state);
+  }
 } else {
   console.error(`error: The worker did not answer within ${PATIENCE / 1000} seconds; see the lines above.`);
   child.kill();
@@ -62,6 +73,21 @@ if (await answers(`http://localhost:${port}/healthz`)) {
 function fail(message) {
   console.error(`error: ${message}`);
   process.exit(1);
+}
+
+/** Builds and publishes the pack, or the packs, in `path` now and after every save, as long as wrangler runs. */
+function watch(path, state) {
+  const watcher = spawn(
+    join(ROOT, "target", "debug", "packferry"),
+    ["watch", path, "--out", join(ROOT, ".packferry", "watch"), "--persist-to", state],
+    { stdio: ["ignore", "inherit", "inherit"] },
+  );
+  child.on("close", () => watcher.kill());
+  watcher.on("close", (status) => {
+    if (status) {
+      child.kill();
+    }
+  });
 }
 
 /** Whether a server could listen on the port. */
