@@ -21,6 +21,8 @@ pub enum Command {
     Publish(PublishArgs),
     /// Build and publish locally after every save.
     Watch(WatchArgs),
+    /// Run a script in the guest and print what it returns.
+    Run(RunArgs),
 }
 
 /// Arguments of `packferry build`.
@@ -92,4 +94,23 @@ pub struct WatchArgs {
     /// The folder of the local state, if it is not the project's.
     #[arg(long, value_name = "DIR")]
     pub persist_to: Option<Utf8PathBuf>,
+}
+
+/// Arguments of `packferry run`.
+#[derive(Debug, Args)]
+pub struct RunArgs {
+    /// The script: static imports, and statements that may await and return.
+    pub file: Utf8PathBuf,
+    /// A release, or pack directories and folders that hold packs, which are built first.
+    #[arg(long, required = true, value_name = "ROOT|RELEASE")]
+    pub packs: Vec<Utf8PathBuf>,
+    /// Declare this module, and none but those named so. Without it, whatever the script imports is declared.
+    #[arg(long, value_name = "SPECIFIER")]
+    pub package: Vec<String>,
+    /// Registry of host modules (packferry.toml), where packs are built first.
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output: the value or the error, and what the script wrote.
+    #[arg(long)]
+    pub json: bool,
 }

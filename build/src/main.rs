@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use packferry::cli::{Cli, Command};
 use packferry::fault::Fault;
-use packferry::{commands, guest_process, javascript, judge, report, watch};
+use packferry::{commands, guest_process, javascript, judge, report, run, watch};
 
 /// How a command ended, as an exit status.
 #[derive(Clone, Copy)]
@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         return status;
     }
     // clap itself exits with 2 on wrong usage and with 0 for --help.
-    let exit = match run(Cli::parse()) {
+    let exit = match dispatch(Cli::parse()) {
         Ok(true) => Exit::Done,
         Ok(false) => Exit::PackAtFault,
         Err(fault) => {
@@ -36,10 +36,11 @@ fn main() -> ExitCode {
 }
 
 /// Runs the command; answers whether every pack was in order.
-fn run(cli: Cli) -> Result<bool, Fault> {
+fn dispatch(cli: Cli) -> Result<bool, Fault> {
     match cli.command {
         Command::Build(args) => commands::build(&args),
         Command::Publish(args) => commands::publish(&args),
         Command::Watch(args) => watch::watch(&args).map(|()| true),
+        Command::Run(args) => run::run_file(&args),
     }
 }

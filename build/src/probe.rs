@@ -10,6 +10,9 @@ use crate::guest_process::GuestProcess;
 /// Names that a refusal lists before it only counts.
 const NAMES_SHOWN: usize = 5;
 
+/// Characters of a thrown error's message that a refusal repeats.
+const MESSAGE_CHARS: usize = 300;
+
 /// Why a bundle is not admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProbeRefusal {
@@ -41,7 +44,7 @@ impl Probe {
             Ok(names) => names,
             Err(failure) if failure.fault => return Err(Fault::new(failure.message)),
             Err(failure) => {
-                let message = format!("It fails in the guest: {}.", failure.message.trim_end_matches('.'));
+                let message = format!("It fails in the guest: {}.", sentence(&failure.message));
                 return Ok(Err(ProbeRefusal { message }));
             }
         };
@@ -58,6 +61,13 @@ impl Probe {
         let message = format!("Against its text, in the guest it {}.", parts.join(" and "));
         Ok(Err(ProbeRefusal { message }))
     }
+}
+
+/// The first line of what a bundle threw, fit for a diagnostic.
+fn sentence(message: &str) -> String {
+    let line = message.lines().next().unwrap_or_default();
+    let shown = line.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS);
+    shown.collect::<String>().trim_end_matches('.').to_owned()
 }
 
 fn listed(names: &[&str]) -> String {

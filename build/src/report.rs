@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use camino::Utf8Path;
 use serde_json::Value;
 
 use crate::fault::Fault;
@@ -38,4 +39,28 @@ pub fn print_diagnostics(findings: &[Finding]) {
         );
         let _ = writeln!(out, "  help: {}", diagnostic.rule.hint);
     }
+}
+
+/// Prints what a script wrote, on standard error: standard output is its result's.
+pub fn print_script_output(lines: &[String], dropped: u64) {
+    let mut out = io::stderr().lock();
+    for line in lines {
+        let _ = writeln!(out, "{}", printable(line));
+    }
+    if dropped > 0 {
+        let _ = writeln!(out, "({dropped} more lines)");
+    }
+}
+
+/// Prints why a script failed, on standard error.
+pub fn print_script_failure(file: &Utf8Path, message: &str, stack: &str) {
+    let mut out = io::stderr().lock();
+    let _ = writeln!(out, "{file}: {}", printable(message));
+    let _ = write!(out, "{}", printable(stack));
+}
+
+/// Text of the guest without what a terminal would obey.
+fn printable(text: &str) -> String {
+    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
+    text.chars().map(|c| if harmless(c) { c } else { '\u{fffd}' }).collect()
 }

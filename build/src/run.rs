@@ -7,12 +7,20 @@ use std::sync::Arc;
 use camino::Utf8Path;
 use packferry_core::closure;
 use packferry_core::digest::GraphDigest;
+use packferry_core::id::Specifier;
 use packferry_core::key::StorageKey;
 use packferry_guest::{Graph, Limits, imported_names};
+use serde_json::{Value, json};
+use tempfile::TempDir;
 
+use crate::cli::RunArgs;
+use crate::commands;
 use crate::fault::Fault;
 use crate::guest_process::{Failure, GuestProcess, ScriptOutcome};
+use crate::pipeline::{self, Finding};
+use crate::progress::Progress;
 use crate::release::Release;
+use crate::report;
 
 /// What a release says about a specifier.
 enum Found {
@@ -22,6 +30,87 @@ enum Found {
     Unavailable(String),
     /// No pack declares it.
     Missing,
+}
+
+/// `packferry run`: runs a file and prints what it returns as JSON. False where the script fails.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn run_file(args: &RunArgs) -> Result<bool, Fault> {
+    let code = read_script(&args.file)?;
+    let program = std::env::current_exe();
+    let program = program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
+    let built = built(args, &wanted(&code, &args.package))?;
+    let outcome = run(&code, &built.release, &args.package, &GuestProcess::new(&program))?;
+    if let Err(failure) = &outcome.result
+        && failure.fault
+    {
+        return Err(Fault::new(failure.message.clone()));
+    }
+    if args.json {
+        report::print_json(&to_json(&outcome));
+        return Ok(outcome.result.is_ok());
+    }
+    report::print_script_output(&outcome.output, outcome.output_dropped);
+    match &outcome.result {
+        Ok(value) => report::print_json(value),
+        Err(failure) => report::print_script_failure(&args.file, &failure_text(failure), &failure.stack),
+    }
+    Ok(outcome.result.is_ok())
+}
+
+/// The report of `--json`.
+fn to_json(outcome: &ScriptOutcome) -> Value {
+    let mut report = json!({ "output": outcome.output, "outputDropped": outcome.output_dropped });
+    match &outcome.result {
+        Ok(value) => report["value"] = value.clone(),
+        Err(failure) => {
+            report["error"] = json!({ "message": failure.message, "pack": failure.pack, "stack": failure.stack });
+        }
+    }
+    report
+}
+
+/// A release, and the folder that it lies in where it was made for one run.
+struct Built {
+    release: Release,
+    _folder: Option<TempDir>,
+}
+
+/// The release that `--packs` names, or one built from the packs there. Findings about packs that the run wants are shown.
+fn built(args: &RunArgs, wanted: &[String]) -> Result<Built, Fault> {
+    if let [dir] = args.packs.as_slice()
+        && dir.join("manifest.json").is_file()
+        && dir.join("objects").is_dir()
+    {
+        return Ok(Built {
+            release: Release::read(dir)?,
+            _folder: None,
+        });
+    }
+    let folder = tempfile::tempdir();
+    let folder = folder.map_err(|error| Fault::new(format!("no temporary folder could be made: {error}")))?;
+    let out =
+        Utf8Path::from_path(folder.path()).ok_or_else(|| Fault::new("the temporary folder's path is not UTF-8"))?;
+    let roots = commands::roots(&args.packs)?;
+    let mut outcome = pipeline::build(&roots, args.config.as_deref(), out, &Progress::new(args.json))?;
+    let wanted: Vec<Specifier> = wanted.iter().filter_map(|name| Specifier::parse(name).ok()).collect();
+    let concerns = |finding: &Finding| wanted.iter().any(|name| finding.pack.as_deref() == Some(name.pack()));
+    outcome.findings.retain(concerns);
+    report::print_diagnostics(&outcome.findings);
+    Ok(Built {
+        release: Release::read(out)?,
+        _folder: Some(folder),
+    })
+}
+
+/// The specifiers that a run asks for.
+fn wanted(code: &str, packages: &[String]) -> Vec<String> {
+    if packages.is_empty() {
+        imported_names(code).unwrap_or_default()
+    } else {
+        packages.to_vec()
+    }
 }
 
 /// Runs `code` in a guest of its own process. Declares `packages`, or, where none is given, those modules of the release that the

@@ -63,6 +63,11 @@ fn bundles_are_admitted_or_refused_with_a_reason() {
         ),
         ("export {", &[], "It fails in the guest: SyntaxError: "),
         (
+            "throw new Error('a\u{1b}[31m\\nb');",
+            &[],
+            "It fails in the guest: Error: a[31m.",
+        ),
+        (
             "import 'fs';",
             &[],
             "It fails in the guest: Error: \"fs\" is not a sandbox package this run serves — only an installed pack the code imports resolves.",
