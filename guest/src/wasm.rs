@@ -216,3 +216,104 @@ fn number(value: &Val) -> Option<Number> {
         _ => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Calls `f` of the module `text`, with 100 ms and two pages of memory.
+    #[expect(clippy::disallowed_methods, reason = "native tests")]
+    fn call(text: &str) -> Result<Option<Number>, CallFailure> {
+        let compiled = CompiledModule::new(&wat::parse_str(text).unwrap(), 2).map_err(CallFailure::Trapped)?;
+        let start = Instant::now();
+        let called = compiled.call("f", &[], start + Duration::from_millis(100), Instant::now);
+        let taken = start.elapsed();
+        assert!(taken < Duration::from_secs(10), "{text}: {taken:?}");
+        called
+    }
+
+    #[test]
+    fn hostile_modules_end_in_time_and_memory() {
+        let late = |text| assert_eq!(call(text), Err(CallFailure::Late), "{text}");
+        late("(module (func (export \"f\") (loop br 0)))");
+        late("(module (func $s (loop br 0)) (start $s) (func (export \"f\")))");
+        late(
+            "(module (memory 1 2) (func (export \"f\") (loop (memory.fill (i32.const 0) (i32.const 1) (i32.const 65536)) br 0)))",
+        );
+        let trapped = |text: &str, why: &str| match call(text) {
+            Err(CallFailure::Trapped(message)) => assert!(message.contains(why), "{text}: {message}"),
+            other => unreachable!("{text}: {other:?}"),
+        };
+        trapped(
+            "(module (func $g (export \"f\") (result i32) (i32.add (call $g) (i32.const 1))))",
+            "stack",
+        );
+        trapped("(module (memory 3 4) (func (export \"f\")))", "memory");
+        trapped("(module (table 2000000 funcref) (func (export \"f\")))", "table");
+        trapped("(module (import \"a\" \"b\" (func)) (func (export \"f\")))", "a");
+        trapped("(module (func (export \"g\")))", "no function f");
+        trapped(
+            "(module (memory 1) (memory 1) (func (export \"f\")))",
+            "invalid WASM binary",
+        );
+        trapped("(module (memory i64 1) (func (export \"f\")))", "invalid WASM binary");
+    }
+
+    #[test]
+    fn growth_stops_at_the_bounds() {
+        let grown = |text: &str| call(text).unwrap();
+        let page = "(module (memory 1) (func (export \"f\") (result i32) (drop (memory.grow (i32.const 1))) (memory.grow (i32.const 1))))";
+        assert_eq!(grown(page), Some(Number::I32(-1)));
+        let table = "(module (table 1 funcref) (func (export \"f\") (result i32) (table.grow (ref.null func) (i32.const 0x7fffffff))))";
+        assert_eq!(grown(table), Some(Number::I32(-1)));
+    }
+
+    #[test]
+    fn signatures_are_scalar_or_none() {
+        let module = wat::parse_str(
+            "(module (memory (export \"m\") 1 1)\
+               (func (export \"a\") (param i32 f32 f64) (result f32) local.get 1)\
+               (func (export \"b\"))\
+               (func (export \"c\") (param i64))\
+               (func (export \"d\") (result i32 i32) i32.const 1 i32.const 2)\
+               (func (export \"e\") (result funcref) ref.null func)\
+               (func (export \"v\") (param v128)))",
+        );
+        let Ok(compiled) = CompiledModule::new(&module.unwrap(), 1) else {
+            unreachable!("the module is valid")
+        };
+        let parameters = vec![Scalar::I32, Scalar::F32, Scalar::F64];
+        let result = Some(Scalar::F32);
+        assert_eq!(compiled.signature("a"), Some(Signature { parameters, result }));
+        assert_eq!(
+            compiled.signature("b"),
+            Some(Signature {
+                parameters: Vec::new(),
+                result: None
+            })
+        );
+        for name in ["c", "d", "e", "v", "m", "nope"] {
+            assert_eq!(compiled.signature(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_not_wrapped() {
+        let cases = [
+            (-2_147_483_648.0, true),
+            (2_147_483_647.0, true),
+            (-0.0, true),
+            (2_147_483_648.0, false),
+            (-2_147_483_649.0, false),
+            (0.5, false),
+            (f64::NAN, false),
+            (f64::INFINITY, false),
+        ];
+        for (number, fits) in cases {
+            assert_eq!(argument(Scalar::I32, number).is_some(), fits, "{number}");
+            assert!(argument(Scalar::F32, number).is_some() && argument(Scalar::F64, number).is_some());
+        }
+    }
+}
