@@ -23,6 +23,9 @@ pub enum Command {
     Watch(WatchArgs),
     /// Run a script in the guest and print what it returns.
     Run(RunArgs),
+    /// Say who may fetch what.
+    #[command(subcommand)]
+    Policy(PolicyCommand),
 }
 
 /// Arguments of `packferry build`.
@@ -113,4 +116,45 @@ pub struct RunArgs {
     /// Print a report as JSON on standard output: the value or the error, and what the script wrote.
     #[arg(long)]
     pub json: bool,
+}
+
+/// The commands about policies.
+#[derive(Debug, Subcommand)]
+pub enum PolicyCommand {
+    /// Write a policy file into KV.
+    Push(PolicyPushArgs),
+    /// Make a token, print it once, and add its hash to the policy file.
+    Token(PolicyTokenArgs),
+}
+
+/// Arguments of `packferry policy push`.
+#[derive(Debug, Args)]
+pub struct PolicyPushArgs {
+    /// The policy file.
+    pub file: Utf8PathBuf,
+    /// The policy's name: the value of the worker's var POLICY.
+    #[arg(long, default_value = "default")]
+    pub name: String,
+    /// Write into the KV that `wrangler dev` uses on this machine.
+    #[arg(long, required = true)]
+    pub local: bool,
+    /// The folder of the local state, if it is not the project's.
+    #[arg(long, value_name = "DIR")]
+    pub persist_to: Option<Utf8PathBuf>,
+}
+
+/// Arguments of `packferry policy token`.
+#[derive(Debug, Args)]
+pub struct PolicyTokenArgs {
+    /// Your name for the token.
+    pub name: String,
+    /// A pack name, or a prefix and a final `*`, that the token opens. May be given more than once.
+    #[arg(long = "grant", value_name = "PATTERN", required = true)]
+    pub grants: Vec<String>,
+    /// How long it is good for, such as 90d.
+    #[arg(long, value_name = "LENGTH")]
+    pub expires: Option<String>,
+    /// The policy file; made where there is none.
+    #[arg(long, default_value = "policy.toml")]
+    pub file: Utf8PathBuf,
 }

@@ -9,11 +9,12 @@ use packferry_core::channel::check_name;
 use serde_json::json;
 
 use crate::bulk;
-use crate::cli::{BuildArgs, PublishArgs};
+use crate::cli::{BuildArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs};
 use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::local_kv::LocalKv;
 use crate::pipeline;
+use crate::policy_file;
 use crate::progress::Progress;
 use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
 use crate::release::Release;
@@ -170,4 +171,34 @@ fn ask_for_sequence(channel: &str) -> Fault {
         "npx wrangler kv key get channel/{channel} --binding KV --remote > {channel}.json, then --after {channel}.json. \
          Where the channel does not exist yet: --first."
     ))
+}
+
+/// `packferry policy push`.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the policy file.
+pub fn policy_push(args: &PolicyPushArgs) -> Result<bool, Fault> {
+    let policy = policy_file::read(&args.file)?;
+    policy_file::push(&policy, &args.name, &mut LocalKv::open(args.persist_to.as_deref())?)?;
+    report::print_line(&format!(
+        "Policy {} is in local KV. A worker whose var POLICY is \"{}\" follows it within its pointer cache time.",
+        args.name, args.name
+    ));
+    Ok(true)
+}
+
+/// `packferry policy token`.
+///
+/// # Errors
+/// A [`Fault`] of ours, of the policy file or of the arguments.
+pub fn policy_token(args: &PolicyTokenArgs) -> Result<bool, Fault> {
+    let expires = args.expires.as_deref().map(policy_file::expiry).transpose()?;
+    let token = policy_file::new_token()?;
+    policy_file::add_token(&args.file, &args.name, &token, &args.grants, expires.as_deref())?;
+    report::print_line(&token);
+    report::print_note(&format!(
+        "This is the only time that the token is shown. Its hash is in {}; it opens once that is pushed: packferry policy push {}",
+        args.file, args.file
+    ));
+    Ok(true)
 }

@@ -26,6 +26,7 @@ pub mod npm;
 pub mod pack_files;
 pub mod package_json;
 pub mod pipeline;
+pub mod policy_file;
 pub mod probe;
 pub mod progress;
 pub mod publish;

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use packferry::cli::{Cli, Command};
+use packferry::cli::{Cli, Command, PolicyCommand};
 use packferry::fault::Fault;
 use packferry::{commands, guest_process, javascript, judge, report, run, watch};
 
@@ -42,5 +42,7 @@ fn dispatch(cli: Cli) -> Result<bool, Fault> {
         Command::Publish(args) => commands::publish(&args),
         Command::Watch(args) => watch::watch(&args).map(|()| true),
         Command::Run(args) => run::run_file(&args),
+        Command::Policy(PolicyCommand::Push(args)) => commands::policy_push(&args),
+        Command::Policy(PolicyCommand::Token(args)) => commands::policy_token(&args),
     }
 }

@@ -18,6 +18,11 @@ pub fn print_json(value: &Value) {
     print_line(&value.to_string());
 }
 
+/// Prints a note beside the outcome, on standard error.
+pub fn print_note(note: &str) {
+    let _ = writeln!(io::stderr().lock(), "{note}");
+}
+
 /// Prints a fault on standard error.
 pub fn print_fault(fault: &Fault) {
     let mut out = io::stderr().lock();
