@@ -6,8 +6,9 @@ use std::rc::Rc;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 use worker::Env;
+use worker::js_sys::Array;
 use worker::wasm_bindgen::JsValue;
-use worker::web_sys::{Headers, Request, Response, ResponseInit};
+use worker::web_sys::{Blob, Headers, Request, Response, ResponseInit};
 
 use crate::config::Config;
 use crate::fetch::Edge;
@@ -69,8 +70,8 @@ pub(crate) fn response(answer: Answer<KvBody>) -> Result<Response, JsValue> {
     send(content, &init(parts.status, &parts.headers)?)
 }
 
-/// The finished answer to a GET or HEAD of `url`, if this isolate has one that still holds. Its headers become objects of the
-/// runtime once: making them anew would cost as much as all the rest.
+/// The finished answer to a GET or HEAD of `url`, if this isolate has one that still holds. What can be made once is kept as
+/// objects of the runtime: making them anew would cost as much as all the rest.
 pub(crate) fn warm_response(url: &str, if_none_match: Option<&str>, head: bool) -> Result<Option<Response>, JsValue> {
     EDGE.with(|edge| {
         let Some(hit) = edge.get().and_then(|edge| warm::answer(edge, url, if_none_match)) else {
@@ -86,8 +87,15 @@ pub(crate) fn warm_response(url: &str, if_none_match: Option<&str>, head: bool) 
         } else {
             remembered(&finished.dress.whole, || init(finished.status, &finished.headers))
         };
-        let content = if head { Content::Nothing } else { hit.content };
-        send(content, init?).map(Some)
+        let response = match hit.content {
+            _ if head => send(Content::Nothing, init?),
+            Content::Text(text) => {
+                let blob = remembered(&finished.dress.text, || text_blob(&text))?;
+                Response::new_with_opt_blob_and_init(Some(blob), init?)
+            }
+            content => send(content, init?),
+        };
+        response.map(Some)
     })
 }
 
@@ -99,6 +107,10 @@ fn remembered<T>(cell: &OnceCell<T>, make: impl FnOnce() -> Result<T, JsValue>) 
             Ok(cell.get_or_init(|| value))
         }
     }
+}
+
+fn text_blob(text: &str) -> Result<Blob, JsValue> {
+    Blob::new_with_str_sequence(&Array::of1(&JsValue::from_str(text)))
 }
 
 fn send(content: Content<KvBody>, init: &ResponseInit) -> Result<Response, JsValue> {

@@ -49,11 +49,15 @@ impl Body for KvBody {
     }
 }
 
-/// What the runtime makes of an answer's headers: for the whole answer, and for one without a body.
+/// What the runtime makes of a finished answer, once.
 #[derive(Debug, Default)]
 pub(crate) struct Dress {
+    /// Status and headers of the whole answer.
     pub(crate) whole: OnceCell<ResponseInit>,
+    /// Status and headers for a client that has it.
     pub(crate) not_modified: OnceCell<ResponseInit>,
+    /// A body of text, so that it need not be decoded again.
+    pub(crate) text: OnceCell<Blob>,
 }
 
 /// Workers KV. Without a binding every read fails.

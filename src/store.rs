@@ -60,7 +60,7 @@ pub trait Store {
     type Bytes: Bytes;
     /// A value as it is kept and sent.
     type Body: Body;
-    /// What the runtime makes of an answer's headers, once.
+    /// What the runtime makes of a finished answer, once.
     type Dress: Default;
 
     /// Reads a value; none where the key does not exist.
