@@ -43,11 +43,11 @@ fn inspector() -> Inspector {
     Inspector::new(Path::new(env!("CARGO_BIN_EXE_packferry")))
 }
 
-/// Whether the file is refused for its depth.
 fn names(inspection: &Inspection) -> Vec<&str> {
     inspection.exports.iter().map(|export| export.name.as_str()).collect()
 }
 
+/// Whether the file is refused for its depth.
 fn is_too_deep(inspection: &Inspection) -> bool {
     let kinds: Vec<&FindingKind> = inspection.findings.iter().map(|finding| &finding.kind).collect();
     kinds == [&FindingKind::NestedTooDeeply]

@@ -10,7 +10,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
 
 use super::finding::{Finding, FindingKind};
 use super::inspect::{inspect, text};
@@ -28,8 +29,12 @@ const PANIC: u8 = 3;
 /// parser go over the same text again and again.
 const MEMORY_BYTES: u64 = 112 << 20;
 
-/// How long a child may take. A file of the limit takes milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Seconds of processor time that a child may take for a file. A file of the limit takes milliseconds. Processor time, so that the
+/// answer does not depend on what else the machine does.
+const PROCESSOR_SECONDS: u64 = 20;
+
+/// How long an answer may take by the clock. A child that is late without having used its processor time was not let run.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Inspects files that nobody trusts.
 pub struct Inspector {
@@ -70,7 +75,7 @@ impl Inspector {
                 }
                 return Ok(inspection);
             }
-            Answer::Late => FindingKind::NestedTooDeeply,
+            Answer::Late => return Err(io::ErrorKind::TimedOut.into()),
             Answer::Ended => worker.why_ended()?,
         };
         let finding = Finding {
@@ -188,9 +193,21 @@ fn bound(resource: Resource, most: u64) -> io::Result<()> {
     Ok(setrlimit(resource, limit)?)
 }
 
+/// Lets this process run for [`PROCESSOR_SECONDS`] from here on; then the system ends it.
+fn bound_processor_time() -> io::Result<()> {
+    let used = u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or_default();
+    let maximum = getrlimit(Resource::Cpu).maximum;
+    let limit = Rlimit {
+        current: Some(used + PROCESSOR_SECONDS).min(maximum.or(Some(u64::MAX))),
+        maximum,
+    };
+    Ok(setrlimit(Resource::Cpu, limit)?)
+}
+
 fn answer_all() -> io::Result<()> {
     let (mut questions, mut answers) = (io::stdin().lock(), io::stdout().lock());
     while let Some(question) = read_frame(&mut questions)? {
+        bound_processor_time()?;
         let answer = serde_json::to_vec(&inspect(&question))?;
         write_frame(&mut answers, &answer)?;
     }
