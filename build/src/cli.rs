@@ -15,6 +15,8 @@ pub struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Judge packs as a build does, and show what would be served.
+    Check(CheckArgs),
     /// Build an immutable release from packs.
     Build(BuildArgs),
     /// Publish a release on a channel.
@@ -26,6 +28,19 @@ pub enum Command {
     /// Say who may fetch what.
     #[command(subcommand)]
     Policy(PolicyCommand),
+}
+
+/// Arguments of `packferry check`.
+#[derive(Debug, Args)]
+pub struct CheckArgs {
+    /// Single pack directories, or folders like node_modules. None: PACKFERRY_PACK_PATHS, then every node_modules upwards.
+    pub paths: Vec<Utf8PathBuf>,
+    /// Registry of host modules (packferry.toml).
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `packferry build`.

@@ -9,7 +9,8 @@ use packferry_core::channel::check_name;
 use serde_json::json;
 
 use crate::bulk;
-use crate::cli::{BuildArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs};
+use crate::check;
+use crate::cli::{BuildArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs};
 use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::local_kv::LocalKv;
@@ -19,6 +20,23 @@ use crate::progress::Progress;
 use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
 use crate::release::Release;
 use crate::report;
+
+/// `packferry check`. True where every pack was in order.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
+    let checked = check::check(&roots(&args.paths)?, args.config.as_deref(), &Progress::new(args.json))?;
+    if args.json {
+        report::print_json(&checked.to_json());
+    } else {
+        report::print_findings(&checked.findings);
+        for line in checked.lines() {
+            report::print_line(&line);
+        }
+    }
+    Ok(checked.is_clean())
+}
 
 /// `packferry build`. True where every pack was in order.
 ///
@@ -34,7 +52,7 @@ pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
     if args.json {
         report::print_json(&outcome.to_json());
     } else {
-        report::print_diagnostics(&outcome.findings);
+        report::print_findings(&outcome.findings);
         report::print_line(&outcome.summary(&args.out));
     }
     Ok(outcome.report.withheld.is_empty())

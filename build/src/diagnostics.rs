@@ -40,6 +40,8 @@ pub struct Location {
     pub span: Option<Range<usize>>,
     /// The file's text, for an excerpt with line and column. None for binaries.
     pub text: Option<Arc<str>>,
+    /// The export of a WASM binary that it is about, by its name there.
+    pub export: Option<String>,
 }
 
 /// One finding about a pack.
@@ -71,6 +73,19 @@ impl Diagnostic {
             file: file.to_owned(),
             span,
             text: text.map(Arc::clone),
+            export: None,
+        });
+        self
+    }
+
+    /// The finding, placed in the WASM binary `file`, at a byte and about an export, where it has them.
+    #[must_use]
+    pub fn in_binary(mut self, file: &str, offset: Option<usize>, export: Option<String>) -> Self {
+        self.location = Some(Location {
+            file: file.to_owned(),
+            span: offset.map(|offset| offset..offset),
+            text: None,
+            export,
         });
         self
     }
@@ -123,6 +138,42 @@ impl Findings {
     }
 }
 
+/// `docs/diagnostics.md`: every rule as its declaration states it.
+#[must_use]
+pub fn documentation() -> String {
+    let mut text = String::from(
+        "# Diagnostics\n\n\
+         Every rule that a pack can break and every warning that it can earn, as `packferry check`, `build` and their `--json` name them. An *error*\n\
+         withholds the whole pack (exit status 1). *Skipped* means that one declared module is not delivered, a *warning* that everything is; both leave the\n\
+         exit status at 0. Codes are stable. This page is generated from `build/src/diagnostics.rs`; a test compares the two.\n",
+    );
+    for (section, rules) in RULES {
+        text.push_str(&format!(
+            "\n## {section}\n\n| code | | rule | to mend it |\n|---|---|---|---|\n"
+        ));
+        for Rule {
+            code,
+            severity,
+            summary,
+            hint,
+        } in *rules
+        {
+            let severity = match severity {
+                Severity::Error => "error",
+                Severity::Skipped => "skipped",
+                Severity::Warning => "warning",
+            };
+            let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
+            text.push_str(&format!(
+                "| `{code}` | {severity} | {} | {} |\n",
+                cell(summary),
+                cell(hint)
+            ));
+        }
+    }
+    text
+}
+
 impl Extend<Diagnostic> for Findings {
     fn extend<I: IntoIterator<Item = Diagnostic>>(&mut self, diagnostics: I) {
         for diagnostic in diagnostics {
@@ -132,17 +183,17 @@ impl Extend<Diagnostic> for Findings {
 }
 
 macro_rules! rules {
-    ($($(#[$doc:meta])* $name:ident = $severity:ident $code:literal, $summary:literal, $hint:literal;)*) => {
-        $($(#[$doc])* pub const $name: Rule =
-            Rule { code: $code, severity: Severity::$severity, summary: $summary, hint: $hint };)*
+    ($([$section:literal] $($(#[$doc:meta])* $name:ident = $severity:ident $code:literal, $summary:literal, $hint:literal;)*)*) => {
+        $($($(#[$doc])* pub const $name: Rule =
+            Rule { code: $code, severity: Severity::$severity, summary: $summary, hint: $hint };)*)*
 
-        /// Every rule, in the order of the documentation.
-        pub const RULES: &[&Rule] = &[$(&$name),*];
+        /// Every rule, by what it is about, in the order of the documentation.
+        pub const RULES: &[(&str, &[&Rule])] = &[$(($section, &[$(&$name),*])),*];
     };
 }
 
 rules! {
-    // Search roots.
+    ["Search roots"]
     /// Two directories of equal standing hold packs of one name.
     DUPLICATE_PACK = Error "duplicate-pack",
         "A pack name is found once among the search roots; a name found twice is dropped.",
@@ -160,7 +211,7 @@ rules! {
         "A package.json among the search roots is at most 1,048,576 bytes; a larger one is not read.",
         "If it is a pack's, make it smaller; otherwise ignore this.";
 
-    // package.json as a document.
+    ["package.json"]
     /// A package.json that was asked for is too large.
     PACKAGE_JSON_TOO_LARGE = Error "package-json-too-large",
         "package.json is at most 1,048,576 bytes.",
@@ -174,7 +225,7 @@ rules! {
         "package.json is UTF-8 and holds no half of a surrogate pair.",
         "Save the file as UTF-8, and write characters beyond U+FFFF as themselves or as a full pair of escapes.";
 
-    // Name and version.
+    ["Name and version"]
     /// `name` is absent or no string.
     PACK_NAME_MISSING = Error "pack-name-missing",
         "A pack has a name, a string in package.json.",
@@ -192,7 +243,7 @@ rules! {
         "A pack's version is printable ASCII and neither begins nor ends with a space.",
         "Use a semantic version.";
 
-    // The manifest: nodetool.apiVersion, sandboxModules and internal.
+    ["The manifest"]
     /// A value has the wrong type, or a required key is absent.
     MANIFEST_SHAPE = Error "manifest-shape",
         "Every value of the manifest has the type that its key wants, and every required key is present.",
@@ -266,7 +317,7 @@ rules! {
         "A file is a public module or internal, not both.",
         "Remove it from internal: other files of the pack may import a public file, too.";
 
-    // Files.
+    ["Files"]
     /// An internal file is not JavaScript.
     INTERNAL_NOT_JS = Error "internal-not-js",
         "Internal files are JavaScript and end in .js.",
@@ -316,105 +367,7 @@ rules! {
         "The header that lists a wasm module's exports has at most 12,000 bytes.",
         "Split the module, or shorten the names of its exports.";
 
-    // Imports.
-    /// An import of something that is no file of the pack.
-    IMPORT_OUTSIDE = Error "import-outside",
-        "A file imports files of its own pack, by relative paths, and nothing else.",
-        "Copy the code into the pack, or declare an npm entry and bundle it.";
-    /// A relative import leaves the pack.
-    IMPORT_ESCAPES = Error "import-escapes",
-        "A relative import stays in the pack's directory.",
-        "Move the file into the pack and declare it.";
-    /// A relative import is no path of a file.
-    IMPORT_PATH = Error "import-path",
-        "A relative import leads to a file's path without control characters and percent-escapes of . / and \\.",
-        "Write the path plainly.";
-    /// An import of a file that package.json does not declare.
-    IMPORT_UNDECLARED = Error "import-undeclared",
-        "A file imports only what package.json declares, by its full name: no extension is guessed.",
-        "Add the file to nodetool.internal in package.json, or write its extension.";
-    /// JavaScript imports a WASM file.
-    IMPORT_NOT_JS = Error "import-not-js",
-        "JavaScript does not import WASM files of its pack.",
-        "Let importers of the pack import the wasm module by its specifier.";
-    /// An import of the platform capability.
-    IMPORT_PLATFORM = Warning "import-platform",
-        "A platform capability is served only where the guest's host registers it.",
-        "See that every host that will run the pack provides @nodetool-ai/sandbox-nodetool.";
-    /// Files import each other in a circle.
-    IMPORT_CYCLE = Error "import-cycle",
-        "No file imports itself, directly or through others.",
-        "Move what both need into a third file.";
-
-    // Host entries.
-    /// A host id that the registry does not have.
-    HOST_UNKNOWN = Error "host-unknown",
-        "A host module is one that the operator registered.",
-        "Use a registered id, or ship the code as a js module; a pack cannot bring a host module of its own.";
-    /// A host id that belongs to another pack.
-    HOST_WRONG_PACK = Error "host-wrong-pack",
-        "A host module is declared only by the pack that the registry names as its owner.",
-        "Depend on the owner's pack instead.";
-    /// A host entry, and no registry was given.
-    HOST_NOT_REGISTERED = Skipped "host-not-registered",
-        "A host module is delivered only where the operator registers it.",
-        "Pass --config with a packferry.toml that lists the host module, its owner and its exports.";
-
-    // npm entries.
-    /// A module of an npm entry imports what only Node has.
-    NPM_MODULE_BUILTIN_IMPORT = Skipped "npm-module-builtin-import",
-        "No module of an npm entry imports a Node builtin.",
-        "Use a library, or an entry of it, that is made for browsers.";
-    /// An import of an npm entry leads nowhere.
-    NPM_MODULE_UNRESOLVED = Skipped "npm-module-unresolved",
-        "Every import of an npm entry leads to an installed file.",
-        "List the package among the pack's dependencies and install them.";
-    /// esbuild cannot bundle an npm entry.
-    NPM_MODULE_BUNDLE_FAILED = Skipped "npm-module-bundle-failed",
-        "The bundler makes one module of an npm entry.",
-        "Try the library in a browser build, and report the error to its authors.";
-    /// A bundle is over its limit.
-    NPM_MODULE_TOO_LARGE = Skipped "npm-module-too-large",
-        "A bundled npm entry is at most 1,048,576 bytes.",
-        "Use a smaller library, or one that is published in parts.";
-    /// A bundle is not self-contained.
-    NPM_MODULE_SCAN_REJECTED = Skipped "npm-module-scan-rejected",
-        "A bundled npm entry is one JavaScript module that imports nothing, not even dynamically.",
-        "Use a library that does not load code at run time.";
-    /// A bundle refers plainly to a global that the guest lacks.
-    NPM_MODULE_FORBIDDEN_GLOBAL = Skipped "npm-module-forbidden-global",
-        "A bundled npm entry uses no global that the guest lacks, unless it tests with `typeof` whether it is there.",
-        "Use a library that runs without timers, a document, a process, and code made from text.";
-    /// A bundle does not evaluate in the guest, or exports something else there.
-    NPM_MODULE_PROBE_FAILED = Skipped "npm-module-probe-failed",
-        "A bundled npm entry evaluates in the guest within its bounds, and exports there what it exports by its text.",
-        "Reproduce it with packferry run; a library may need a build that touches nothing but the language when it loads.";
-    /// A bundle looks for a global that the guest lacks.
-    NPM_MODULE_WARNING = Warning "npm-module-warning",
-        "A bundled npm entry needs no global that the guest lacks.",
-        "See that what you use of the library works without it.";
-
-    /// Two entries over one npm package, both delivered.
-    NPM_MODULE_DUPLICATE = Error "npm-module-duplicate",
-        "A pack has at most one entry over an npm package.",
-        "Keep one of the entries.";
-
-    // SKILL.md.
-    /// There is no SKILL.md.
-    SKILL_MISSING = Warning "skill-missing",
-        "A pack has a SKILL.md that says what it is for.",
-        "Add SKILL.md: front matter with name and description between --- lines, then a text.";
-    /// SKILL.md cannot be used.
-    SKILL_INVALID = Warning "skill-invalid",
-        "SKILL.md is a regular file of at most 16,384 bytes with front matter (name, description) between --- lines, and a body.",
-        "Mend SKILL.md; until then the pack is listed without a description.";
-
-    // The report itself.
-    /// There are more findings than are listed.
-    MORE_FINDINGS = Warning "more-findings",
-        "A pack's findings are listed up to a number.",
-        "Mend the first ones, then check again.";
-
+    ["JavaScript"]
     /// Bytes that are no UTF-8.
     JS_NOT_UTF8 = Error "javascript-not-utf8",
         "JavaScript files are UTF-8.",
@@ -452,6 +405,33 @@ rules! {
         "The platform capability is served only by hosts that register it.",
         "See that the hosts that you have in mind register it.";
 
+    ["Imports"]
+    /// An import of something that is no file of the pack.
+    IMPORT_OUTSIDE = Error "import-outside",
+        "A file imports files of its own pack, by relative paths, and nothing else.",
+        "Copy the code into the pack, or declare an npm entry and bundle it.";
+    /// A relative import leaves the pack.
+    IMPORT_ESCAPES = Error "import-escapes",
+        "A relative import stays in the pack's directory.",
+        "Move the file into the pack and declare it.";
+    /// A relative import is no path of a file.
+    IMPORT_PATH = Error "import-path",
+        "A relative import leads to a file's path without control characters and percent-escapes of . / and \\.",
+        "Write the path plainly.";
+    /// An import of a file that package.json does not declare.
+    IMPORT_UNDECLARED = Error "import-undeclared",
+        "A file imports only what package.json declares, by its full name: no extension is guessed.",
+        "Add the file to nodetool.internal in package.json, or write its extension.";
+    /// JavaScript imports a WASM file.
+    IMPORT_NOT_JS = Error "import-not-js",
+        "JavaScript does not import WASM files of its pack.",
+        "Let importers of the pack import the wasm module by its specifier.";
+    /// Files import each other in a circle.
+    IMPORT_CYCLE = Error "import-cycle",
+        "No file imports itself, directly or through others.",
+        "Move what both need into a third file.";
+
+    ["WebAssembly"]
     /// A binary that no engine takes, or only one with proposals of its own.
     WASM_INVALID = Error "wasm-invalid",
         "WASM files are valid modules of WebAssembly 2.0.",
@@ -480,4 +460,130 @@ rules! {
     WASM_EXPORT_SIGNATURE = Error "wasm-export-signature",
         "The declared exports of a WASM module take at most eight i32, f32 or f64 and return one of them or nothing.",
         "Export a function of simpler signature that calls this one.";
+
+    ["Host entries"]
+    /// A host id that the registry does not have.
+    HOST_UNKNOWN = Error "host-unknown",
+        "A host module is one that the operator registered.",
+        "Use a registered id, or ship the code as a js module; a pack cannot bring a host module of its own.";
+    /// A host id that belongs to another pack.
+    HOST_WRONG_PACK = Error "host-wrong-pack",
+        "A host module is declared only by the pack that the registry names as its owner.",
+        "Depend on the owner's pack instead.";
+    /// A host entry, and no registry was given.
+    HOST_NOT_REGISTERED = Skipped "host-not-registered",
+        "A host module is delivered only where the operator registers it.",
+        "Pass --config with a packferry.toml that lists the host module, its owner and its exports.";
+
+    ["npm entries"]
+    /// A module of an npm entry imports what only Node has.
+    NPM_MODULE_BUILTIN_IMPORT = Skipped "npm-module-builtin-import",
+        "No module of an npm entry imports a Node builtin.",
+        "Use a library, or an entry of it, that is made for browsers.";
+    /// An import of an npm entry leads nowhere.
+    NPM_MODULE_UNRESOLVED = Skipped "npm-module-unresolved",
+        "Every import of an npm entry leads to an installed file.",
+        "List the package among the pack's dependencies and install them.";
+    /// esbuild cannot bundle an npm entry.
+    NPM_MODULE_BUNDLE_FAILED = Skipped "npm-module-bundle-failed",
+        "The bundler makes one module of an npm entry.",
+        "Try the library in a browser build, and report the error to its authors.";
+    /// A bundle is over its limit.
+    NPM_MODULE_TOO_LARGE = Skipped "npm-module-too-large",
+        "A bundled npm entry is at most 1,048,576 bytes.",
+        "Use a smaller library, or one that is published in parts.";
+    /// A bundle is not self-contained.
+    NPM_MODULE_SCAN_REJECTED = Skipped "npm-module-scan-rejected",
+        "A bundled npm entry is one JavaScript module that imports nothing, not even dynamically.",
+        "Use a library that does not load code at run time.";
+    /// A bundle refers plainly to a global that the guest lacks.
+    NPM_MODULE_FORBIDDEN_GLOBAL = Skipped "npm-module-forbidden-global",
+        "A bundled npm entry uses no global that the guest lacks, unless it tests with `typeof` whether it is there.",
+        "Use a library that runs without timers, a document, a process, and code made from text.";
+    /// A bundle does not evaluate in the guest, or exports something else there.
+    NPM_MODULE_PROBE_FAILED = Skipped "npm-module-probe-failed",
+        "A bundled npm entry evaluates in the guest within its bounds, and exports there what it exports by its text.",
+        "Reproduce it with packferry run; a library may need a build that touches nothing but the language when it loads.";
+    /// A bundle looks for a global that the guest lacks.
+    NPM_MODULE_WARNING = Warning "npm-module-warning",
+        "A bundled npm entry needs no global that the guest lacks.",
+        "See that what you use of the library works without it.";
+
+    /// `check` found no bundler.
+    NPM_MODULE_NOT_JUDGED = Skipped "npm-module-not-judged",
+        "`packferry check` bundles npm entries to judge them, where esbuild is installed; it never runs them.",
+        "Install esbuild as the reason says, or see what `packferry build` makes of the entry.";
+    /// Two entries over one npm package, both delivered.
+    NPM_MODULE_DUPLICATE = Error "npm-module-duplicate",
+        "A pack has at most one entry over an npm package.",
+        "Keep one of the entries.";
+
+    ["SKILL.md"]
+    /// There is no SKILL.md.
+    SKILL_MISSING = Warning "skill-missing",
+        "A pack has a SKILL.md that says what it is for.",
+        "Add SKILL.md: front matter with name and description between --- lines, then a text.";
+    /// SKILL.md cannot be used.
+    SKILL_INVALID = Warning "skill-invalid",
+        "SKILL.md is a regular file of at most 16,384 bytes with front matter (name, description) between --- lines, and a body.",
+        "Mend SKILL.md; until then the pack is listed without a description.";
+
+    ["The report"]
+    /// There are more findings than are listed.
+    MORE_FINDINGS = Warning "more-findings",
+        "A pack's findings are listed up to a number.",
+        "Mend the first ones, then check again.";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn codes_are_unique_and_texts_are_sentences() {
+        let mut codes = HashSet::new();
+        for rule in RULES.iter().flat_map(|(_, rules)| *rules) {
+            assert!(codes.insert(rule.code), "{} twice", rule.code);
+            assert!(
+                rule.code
+                    .bytes()
+                    .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                "{}",
+                rule.code
+            );
+            for text in [rule.summary, rule.hint] {
+                assert!(text.ends_with('.') && !text.contains('\n'), "{}: {text}", rule.code);
+            }
+        }
+    }
+
+    /// `PACKFERRY_WRITE_DOCS=1 cargo test -p packferry documentation` writes the page.
+    #[test]
+    fn documentation_is_up_to_date() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/diagnostics.md");
+        if std::env::var_os("PACKFERRY_WRITE_DOCS").is_some() {
+            std::fs::write(path, documentation()).unwrap();
+        }
+        let page = std::fs::read_to_string(path).unwrap_or_default();
+        assert!(
+            page == documentation(),
+            "docs/diagnostics.md is stale: see the comment of this test"
+        );
+    }
+
+    #[test]
+    fn findings_keep_errors_whatever_else_floods_them() {
+        let mut findings = Findings::default();
+        for _ in 0..1_000 {
+            findings.push(Diagnostic::new(&SKILL_MISSING, "w"));
+        }
+        assert!(!findings.has_errors());
+        findings.push(Diagnostic::new(&FILE_MISSING, "e"));
+        assert!(findings.has_errors());
+        let all = findings.into_vec();
+        assert_eq!((all.len(), all[0].rule.code), (202, "file-missing"));
+        assert_eq!(all[201].message, "800 more findings are not listed");
+    }
 }

@@ -1,7 +1,7 @@
 //! Stage 1: from search roots to pack directories. Opens nothing but directories, and asks whether package.json exists;
 //! what it says is the next stage's business.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use camino::Utf8PathBuf;
 use rayon::prelude::*;
 
-use crate::diagnostics::{Diagnostic, UNREADABLE_DIRECTORY};
+use crate::diagnostics::{Diagnostic, NO_PACK, UNREADABLE_DIRECTORY};
 use crate::fault::Fault;
 use crate::package_json;
 
@@ -164,6 +164,21 @@ pub struct Discovered {
     pub dirs: Vec<PackDir>,
     /// Directories that could not be looked into.
     pub encounters: Vec<Encounter>,
+    /// What each path of the command line holds: how it is shown, and the real directories under it.
+    named: Vec<(Utf8PathBuf, Vec<PathBuf>)>,
+}
+
+impl Discovered {
+    /// The paths of the command line under which none of `packs`, real directories, lies.
+    #[must_use]
+    pub fn without_packs(&self, packs: &HashSet<&Path>) -> Vec<Encounter> {
+        let is_empty = |dirs: &[PathBuf]| !dirs.iter().any(|dir| packs.contains(dir.as_path()));
+        let empty = self.named.iter().filter(|(_, dirs)| is_empty(dirs));
+        let message = "there is no pack here: no package.json with nodetool.sandboxModules";
+        empty
+            .map(|(shown, _)| (shown.clone(), Diagnostic::new(&NO_PACK, message)))
+            .collect()
+    }
 }
 
 /// Searches the roots: their children, and the children of their scopes. A root of the command line that is itself a pack
@@ -172,12 +187,16 @@ pub struct Discovered {
 pub fn discover(roots: &Roots) -> Discovered {
     let mut found = Discovered::default();
     for root in &roots.0 {
+        let before = found.dirs.len();
         if root.named && is_pack(root) {
-            found
-                .dirs
-                .extend(pack_dir(&root.path, root.shown.clone(), true, Standing::Installed));
+            let dir = pack_dir(&root.path, root.shown.clone(), true, Standing::Installed);
+            found.dirs.extend(dir);
         } else {
             search_root(root, &mut found);
+        }
+        if root.named {
+            let dirs = found.dirs.iter().skip(before).map(|dir| dir.real.clone()).collect();
+            found.named.push((root.shown.clone(), dirs));
         }
     }
     found.dirs.sort_by_key(|dir| dir.standing);
@@ -207,15 +226,13 @@ fn search_root(root: &Root, found: &mut Discovered) {
             candidates.push((path, shown));
         }
     }
-    let looked_at: Vec<Result<Option<PackDir>, Encounter>> = candidates
+    let looked_at: Vec<(Option<PackDir>, Option<Encounter>)> = candidates
         .into_par_iter()
         .map(|(path, shown)| look_at(&path, shown, standing))
         .collect();
-    for outcome in looked_at {
-        match outcome {
-            Ok(dir) => found.dirs.extend(dir),
-            Err(encounter) => found.encounters.push(encounter),
-        }
+    for (dir, encounter) in looked_at {
+        found.dirs.extend(dir);
+        found.encounters.extend(encounter);
     }
 }
 
@@ -252,10 +269,10 @@ fn unreadable(shown: Utf8PathBuf, error: &io::Error) -> Encounter {
     (shown, Diagnostic::new(&UNREADABLE_DIRECTORY, message))
 }
 
-fn look_at(path: &Path, shown: Utf8PathBuf, standing: Standing) -> Result<Option<PackDir>, Encounter> {
+fn look_at(path: &Path, shown: Utf8PathBuf, standing: Standing) -> (Option<PackDir>, Option<Encounter>) {
     match path.join("package.json").metadata() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(unreadable(shown, &error)),
-        _ => Ok(pack_dir(path, shown, false, standing)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (None, Some(unreadable(shown, &error))),
+        _ => (pack_dir(path, shown, false, standing), None),
     }
 }
 

@@ -38,6 +38,7 @@ fn main() -> ExitCode {
 /// Runs the command; answers whether every pack was in order.
 fn dispatch(cli: Cli) -> Result<bool, Fault> {
     match cli.command {
+        Command::Check(args) => commands::check(&args),
         Command::Build(args) => commands::build(&args),
         Command::Publish(args) => commands::publish(&args),
         Command::Watch(args) => watch::watch(&args).map(|()| true),

@@ -10,7 +10,8 @@ use packferry_core::limits::PACK_LIMITS;
 use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, options_digest};
 use crate::bundled::{AdmittedBundle, BundledPack, NpmOutcome};
 use crate::diagnostics::{
-    Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING, PACK_TOO_LARGE,
+    Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_NOT_JUDGED, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING,
+    PACK_TOO_LARGE,
 };
 use crate::fault::Fault;
 use crate::link::BundlerIdentity;
@@ -19,11 +20,15 @@ use crate::validate::{EntrySource, ValidPack};
 
 /// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler.
 #[derive(Default)]
-pub struct LazyBundler(Mutex<Option<Arc<Tools>>>);
+pub struct LazyBundler {
+    tools: Mutex<Option<Arc<Tools>>>,
+    /// Bundles are only read: no line of a pack runs, and without a bundler entries go unjudged.
+    only_reads: bool,
+}
 
 struct Tools {
     bundler: Bundler,
-    probe: Probe,
+    probe: Option<Probe>,
 }
 
 impl Tools {
@@ -33,7 +38,10 @@ impl Tools {
             Ok(bundled) => bundled,
             Err(skip) => return Ok(Err(skip)),
         };
-        let probed = self.probe.probe(&bundled.source, &bundled.exports)?;
+        let Some(probe) = &self.probe else {
+            return Ok(Ok(bundled));
+        };
+        let probed = probe.probe(&bundled.source, &bundled.exports)?;
         Ok(probed.map(|()| bundled).map_err(|refusal| Skip {
             rule: &NPM_MODULE_PROBE_FAILED,
             reason: refusal.message,
@@ -42,8 +50,28 @@ impl Tools {
 }
 
 impl LazyBundler {
+    /// A bundler whose bundles are scanned but never run. Where there is no bundler, an entry is skipped with a warning.
+    #[must_use]
+    pub fn that_only_reads() -> Self {
+        Self {
+            only_reads: true,
+            ..Self::default()
+        }
+    }
+
+    fn bundle(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
+        match self.get() {
+            Ok(tools) => tools.bundle(pack, name),
+            Err(fault) if self.only_reads => Ok(Err(Skip {
+                rule: &NPM_MODULE_NOT_JUDGED,
+                reason: fault.to_string(),
+            })),
+            Err(fault) => Err(fault),
+        }
+    }
+
     fn get(&self) -> Result<Arc<Tools>, Fault> {
-        let mut slot = self.0.lock().map_err(|_| Fault::new("a build thread failed"))?;
+        let mut slot = self.tools.lock().map_err(|_| Fault::new("a build thread failed"))?;
         if let Some(tools) = &*slot {
             return Ok(Arc::clone(tools));
         }
@@ -52,7 +80,7 @@ impl LazyBundler {
             program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
         let found = Arc::new(Tools {
             bundler: Bundler::locate(&program)?,
-            probe: Probe::new(&program),
+            probe: (!self.only_reads).then(|| Probe::new(&program)),
         });
         *slot = Some(Arc::clone(&found));
         Ok(found)
@@ -79,7 +107,7 @@ pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<
         if npm.contains_key(name) {
             continue;
         }
-        let outcome = match bundler.get()?.bundle(&pack, name)? {
+        let outcome = match bundler.bundle(&pack, name)? {
             Ok(bundled) => admit(&pack, name, bundled, &mut diagnostics),
             Err(skip) => skipped(&pack, name, &skip, &mut diagnostics),
         };
@@ -140,15 +168,20 @@ fn check_duplicates(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Vec
         .collect()
 }
 
-fn check_total(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Option<Diagnostic> {
+/// Bytes of all files of a pack, its admitted bundles included.
+#[must_use]
+pub fn total_bytes(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> u64 {
     let authored: u64 = pack.files.values().map(|file| file.bytes.len() as u64).sum();
     let bundles = npm.values().filter_map(|outcome| match outcome {
         NpmOutcome::Admitted(bundle) => Some(bundle.bytes.len() as u64),
         NpmOutcome::Skipped(_) => None,
     });
-    let total = authored + bundles.sum::<u64>();
+    authored + bundles.sum::<u64>()
+}
+
+fn check_total(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Option<Diagnostic> {
     let cap = PACK_LIMITS.pack_bytes;
-    (total > cap).then(|| {
+    (total_bytes(pack, npm) > cap).then(|| {
         Diagnostic::new(
             &PACK_TOO_LARGE,
             format!("{}: sandbox files exceed the {cap} byte pack cap", pack.name),

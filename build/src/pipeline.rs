@@ -1,7 +1,8 @@
 //! The path of a pack, top to bottom: discover, read, validate, bundle, link, write. Packs go through it independently of each other
 //! and in parallel; what is written does not depend on their order.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::digest::ManifestDigest;
@@ -12,27 +13,17 @@ use rayon::prelude::*;
 use serde_json::{Value, json};
 
 use crate::diagnostics::{DUPLICATE_PACK, Diagnostic, Severity};
-use crate::discover::{Discovered, PackDir, Roots, discover};
+use crate::discover::{Discovered, Roots, discover};
 use crate::fault::Fault;
+use crate::finding::{Finding, Subject};
 use crate::javascript::Inspector;
-use crate::link::link;
+use crate::link::{LinkedPack, link};
 use crate::npm::{self, LazyBundler};
 use crate::package_json::{self, Outcome, RawPack};
-use crate::progress::Progress;
+use crate::progress::{Bar, Progress};
 use crate::registry::Registry;
 use crate::release::{BuildReport, ObjectCount, ReleaseWriter, UnavailableModule, WithheldPack};
 use crate::validate::{Rulebook, ValidPack, validate};
-
-/// A diagnostic and the pack it is about.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The pack's name, if it has a valid one.
-    pub pack: Option<String>,
-    /// Where the pack lies, as the user would name it; for the terminal only.
-    pub shown: Utf8PathBuf,
-    /// What was found.
-    pub diagnostic: Diagnostic,
-}
 
 /// What a build did.
 #[derive(Debug)]
@@ -90,38 +81,79 @@ pub fn build(
     out: &Utf8Path,
     progress: &Progress,
 ) -> Result<BuildOutcome, Fault> {
+    let writer = ReleaseWriter::open(out)?;
+    let bar = |packs| progress.bar("building", packs);
+    let judged = judge(roots, config, LazyBundler::default(), bar, |ready| {
+        writer.write_pack(&ready.linked)?;
+        Ok(ready.linked.entry)
+    })?;
+    finish(judged.packs, judged.findings, writer)
+}
+
+/// A pack that went through all stages, ready to be written or shown.
+#[derive(Debug)]
+pub struct Ready {
+    /// Where it lies, as the user would name it.
+    pub shown: Utf8PathBuf,
+    /// Bytes of all its files, reached or not, bundled npm entries included.
+    pub bytes: u64,
+    /// Its graphs and its entry in the manifest.
+    pub linked: LinkedPack,
+}
+
+/// What became of the packs under some roots.
+#[derive(Debug)]
+pub struct Judged<T> {
+    /// What was made of each good pack, in order of name.
+    pub packs: Vec<T>,
+    /// Everything that was found, pack by pack.
+    pub findings: Vec<Finding>,
+}
+
+/// Takes the packs under `roots` through all stages and hands each good one to `apply`.
+///
+/// # Errors
+/// A [`Fault`] of ours, of the command line, or of `apply`.
+pub fn judge<T: Send>(
+    roots: &Roots,
+    config: Option<&Utf8Path>,
+    bundler: LazyBundler,
+    bar: impl FnOnce(usize) -> Bar,
+    apply: impl Fn(Ready) -> Result<T, Fault> + Sync,
+) -> Result<Judged<T>, Fault> {
     let registry = config.map(|path| Registry::read(path.as_std_path())).transpose()?;
     let program = std::env::current_exe();
     let program = program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
     let inspector = Inspector::new(&program);
-    let writer = ReleaseWriter::open(out)?;
     let line = Line {
         rules: Rulebook {
             inspector: &inspector,
             registry: registry.as_ref(),
         },
-        bundler: LazyBundler::default(),
-        writer: &writer,
+        bundler,
     };
     let found = read_all(discover(roots));
-    let bar = progress.bar("building", found.packs.len());
-    let built: Vec<Built> = found
+    let bar = bar(found.packs.len());
+    let outcomes: Vec<(Option<T>, Vec<Finding>)> = found
         .packs
         .into_par_iter()
         .map(|candidates| {
-            let built = line.build(candidates);
+            let (ready, findings) = line.run(candidates)?;
+            let applied = ready.map(&apply).transpose()?;
             bar.advance(1);
-            built
+            Ok((applied, findings))
         })
         .collect::<Result<_, Fault>>()?;
     bar.finish();
-    let mut findings = found.findings;
-    let mut entries = Vec::new();
-    for pack in built {
-        findings.extend(pack.findings);
-        entries.extend(pack.entry);
+    let mut judged = Judged {
+        packs: Vec::new(),
+        findings: found.findings,
+    };
+    for (pack, findings) in outcomes {
+        judged.packs.extend(pack);
+        judged.findings.extend(findings);
     }
-    finish(entries, findings, writer)
+    Ok(judged)
 }
 
 /// What package.json files say: packs by name, and what cannot be one.
@@ -132,109 +164,96 @@ struct Read {
 }
 
 fn read_all(discovered: Discovered) -> Read {
-    let mut findings: Vec<Finding> = discovered
-        .encounters
-        .into_iter()
+    let outcomes: Vec<Outcome> = discovered.dirs.par_iter().map(package_json::read).collect();
+    let dirs = discovered.dirs.iter().zip(&outcomes);
+    let packs: HashSet<&Path> = dirs
+        .filter(|(_, outcome)| **outcome != Outcome::NotAPack)
+        .map(|(dir, _)| dir.real.as_path())
+        .collect();
+    let empty_roots = discovered.without_packs(&packs);
+    let encounters = discovered.encounters.into_iter().chain(empty_roots);
+    let mut findings: Vec<Finding> = encounters
         .map(|(shown, diagnostic)| Finding {
-            pack: None,
-            shown,
+            about: Subject { pack: None, shown },
             diagnostic,
         })
         .collect();
-    let outcomes: Vec<(PackDir, Outcome)> = discovered
-        .dirs
-        .into_par_iter()
-        .map(|dir| {
-            let outcome = package_json::read(&dir);
-            (dir, outcome)
-        })
-        .collect();
     let mut named: BTreeMap<PackName, Vec<RawPack>> = BTreeMap::new();
-    let mut packs = Vec::new();
-    for (dir, outcome) in outcomes {
+    let mut nameless = Vec::new();
+    for (dir, outcome) in discovered.dirs.into_iter().zip(outcomes) {
         match outcome {
             Outcome::NotAPack => {}
             Outcome::Refused {
                 name,
                 findings: refused,
             } => {
-                findings.extend(refused.into_iter().map(|diagnostic| Finding {
-                    pack: name.clone(),
-                    shown: dir.shown.clone(),
-                    diagnostic,
-                }));
+                let about = Subject {
+                    pack: name,
+                    shown: dir.shown,
+                };
+                findings.extend(about.findings(refused));
             }
             Outcome::Pack(raw) => match &raw.name {
                 Some(name) => named.entry(name.clone()).or_default().push(*raw),
-                None => packs.push(vec![*raw]),
+                None => nameless.push(vec![*raw]),
             },
         }
     }
-    packs.extend(named.into_values());
+    let packs = named.into_values().chain(nameless).collect();
     Read { packs, findings }
-}
-
-/// What became of one name.
-#[derive(Default)]
-struct Built {
-    entry: Option<PackEntry>,
-    findings: Vec<Finding>,
 }
 
 /// What the stages of one pack need.
 struct Line<'a> {
     rules: Rulebook<'a>,
     bundler: LazyBundler,
-    writer: &'a ReleaseWriter,
 }
 
 impl Line<'_> {
-    /// The stages after reading: validate, choose among candidates of one name, bundle, link, write.
-    fn build(&self, candidates: Vec<RawPack>) -> Result<Built, Fault> {
-        let mut built = Built::default();
+    /// The stages after reading: validate, choose among candidates of one name, bundle, link.
+    fn run(&self, candidates: Vec<RawPack>) -> Result<(Option<Ready>, Vec<Finding>), Fault> {
+        let mut findings = Vec::new();
         let mut valid = Vec::new();
         for raw in candidates {
-            let dir = raw.dir.clone();
-            let name = raw.name.as_ref().map(PackName::to_string);
+            let about = Subject {
+                pack: raw.name.as_ref().map(PackName::to_string),
+                shown: raw.dir.shown.clone(),
+            };
             let (pack, diagnostics) = validate(raw, self.rules)?;
-            let findings = diagnostics.into_iter();
-            let found = findings.map(|diagnostic| Finding {
-                pack: name.clone(),
-                shown: dir.shown.clone(),
-                diagnostic,
-            });
+            let found = about.findings(diagnostics);
             match pack {
-                Some(pack) => valid.push((pack, found.collect())),
-                None => built.findings.extend(found),
+                Some(pack) => valid.push((pack, found)),
+                None => findings.extend(found),
             }
         }
-        let Some((pack, found)) = choose(valid, &mut built.findings) else {
-            return Ok(built);
+        let Some((pack, found)) = choose(valid, &mut findings) else {
+            return Ok((None, findings));
         };
-        let (name, shown) = (pack.name.to_string(), pack.dir.shown.clone());
-        built.findings.extend(found);
+        findings.extend(found);
+        let about = Subject {
+            pack: Some(pack.name.to_string()),
+            shown: pack.dir.shown.clone(),
+        };
         let (bundled, diagnostics) = npm::bundle_entries(pack, &self.bundler)?;
-        built.findings.extend(diagnostics.into_iter().map(|diagnostic| Finding {
-            pack: Some(name.clone()),
-            shown: shown.clone(),
-            diagnostic,
-        }));
-        let Some(bundled) = bundled else { return Ok(built) };
-        let linked =
-            link(&bundled, &npm::identity()).map_err(|error| Fault::new(format!("linking {name} failed: {error}")))?;
-        self.writer.write_pack(&linked)?;
-        built.entry = Some(linked.entry);
-        Ok(built)
+        findings.extend(about.findings(diagnostics));
+        let Some(bundled) = bundled else {
+            return Ok((None, findings));
+        };
+        let linked = link(&bundled, &npm::identity())
+            .map_err(|error| Fault::new(format!("linking {} failed: {error}", bundled.pack.name)))?;
+        let bytes = npm::total_bytes(&bundled.pack, &bundled.npm);
+        let shown = about.shown;
+        Ok((Some(Ready { shown, bytes, linked }), findings))
     }
 }
 
-type Judged = (ValidPack, Vec<Finding>);
+type Candidate = (ValidPack, Vec<Finding>);
 
 /// The one pack that answers to its name. An installed copy shadows a staged one without a word; two of equal standing drop the
 /// name.
-fn choose(valid: Vec<Judged>, findings: &mut Vec<Finding>) -> Option<Judged> {
+fn choose(valid: Vec<Candidate>, findings: &mut Vec<Finding>) -> Option<Candidate> {
     let standing = valid.iter().map(|(pack, _)| pack.dir.standing).min()?;
-    let mut equals: Vec<Judged> = valid
+    let mut equals: Vec<Candidate> = valid
         .into_iter()
         .filter(|(pack, _)| pack.dir.standing == standing)
         .collect();
@@ -245,8 +264,10 @@ fn choose(valid: Vec<Judged>, findings: &mut Vec<Finding>) -> Option<Judged> {
     for (pack, _) in equals {
         let message = format!("{}: the name is taken more than once: {}", pack.name, places.join(", "));
         findings.push(Finding {
-            pack: Some(pack.name.to_string()),
-            shown: pack.dir.shown,
+            about: Subject {
+                pack: Some(pack.name.to_string()),
+                shown: pack.dir.shown,
+            },
             diagnostic: Diagnostic::new(&DUPLICATE_PACK, message),
         });
     }
@@ -291,13 +312,13 @@ fn withheld(findings: &[Finding]) -> Vec<WithheldPack> {
         .filter(|finding| finding.diagnostic.rule.severity == Severity::Error)
     {
         // Directories of one name are one pack in the report; without a name each directory is its own.
-        let place = if finding.pack.is_some() {
+        let place = if finding.about.pack.is_some() {
             Utf8Path::new("")
         } else {
-            finding.shown.as_path()
+            finding.about.shown.as_path()
         };
         codes
-            .entry((finding.pack.as_deref(), place))
+            .entry((finding.about.pack.as_deref(), place))
             .or_default()
             .insert(finding.diagnostic.rule.code);
     }
@@ -310,23 +331,4 @@ fn withheld(findings: &[Finding]) -> Vec<WithheldPack> {
         .collect();
     rows.sort();
     rows
-}
-
-impl Finding {
-    /// The finding as a row of `--json`; offsets are bytes.
-    #[must_use]
-    pub fn to_json(&self) -> Value {
-        let diagnostic = &self.diagnostic;
-        let location = diagnostic.location.as_ref();
-        json!({
-            "pack": self.pack,
-            "directory": self.shown.as_str(),
-            "severity": diagnostic.rule.severity,
-            "code": diagnostic.rule.code,
-            "message": diagnostic.message,
-            "hint": diagnostic.rule.hint,
-            "file": location.map(|location| &location.file),
-            "span": location.and_then(|location| location.span.as_ref()).map(|span| [span.start, span.end]),
-        })
-    }
 }

@@ -1,12 +1,17 @@
-//! What a person sees: diagnostics, faults, outcomes. Nothing here decides anything.
+//! What a person sees: diagnostics, faults, outcomes. Nothing here decides anything. The only file that knows the terminal.
 
-use std::io::{self, Write};
+use std::error::Error;
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 
 use camino::Utf8Path;
+use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
 use serde_json::Value;
 
+use crate::diagnostics::Severity;
+use crate::excerpt::Excerpt;
 use crate::fault::Fault;
-use crate::pipeline::Finding;
+use crate::finding::Finding;
 
 /// Prints a line on standard output. A closed pipe is no fault.
 pub fn print_line(line: &str) {
@@ -32,17 +37,105 @@ pub fn print_fault(fault: &Fault) {
     }
 }
 
-/// Prints diagnostics on standard error, in the order given.
-pub fn print_diagnostics(findings: &[Finding]) {
+/// Prints diagnostics on standard error, in the order given, with excerpts of the files.
+pub fn print_findings(findings: &[Finding]) {
     let mut out = io::stderr().lock();
+    let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for finding in findings {
-        let diagnostic = &finding.diagnostic;
-        let _ = writeln!(
-            out,
-            "{:?}[{}]: {}",
-            diagnostic.rule.severity, diagnostic.rule.code, diagnostic.message
-        );
-        let _ = writeln!(out, "  help: {}", diagnostic.rule.hint);
+        let _ = writeln!(out, "{}", rendered(finding, colours));
+    }
+}
+
+/// One diagnostic for a person.
+#[must_use]
+pub fn rendered(finding: &Finding, colours: bool) -> String {
+    let theme = if colours {
+        GraphicalTheme::unicode()
+    } else {
+        GraphicalTheme::unicode_nocolor()
+    };
+    let handler = GraphicalReportHandler::new_themed(theme)
+        .with_wrap_lines(false)
+        .with_links(false);
+    let mut text = String::new();
+    // Writing into a string does not fail.
+    let _ = handler.render_report(&mut text, &Shown::of(finding));
+    text
+}
+
+/// A finding as miette wants it.
+#[derive(Debug)]
+struct Shown<'a> {
+    finding: &'a Finding,
+    message: String,
+    excerpt: Option<Excerpt>,
+}
+
+impl<'a> Shown<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        let location = finding.diagnostic.location.as_ref();
+        let excerpt = location.and_then(|location| {
+            let (text, span) = (location.text.as_ref()?, location.span.as_ref()?);
+            Excerpt::of(finding.about.shown.join(&location.file).into_string(), text, span)
+        });
+        let mut message = finding.diagnostic.message.clone();
+        if excerpt.is_none() {
+            message.push_str(&place_in_words(finding));
+        }
+        Self {
+            finding,
+            message,
+            excerpt,
+        }
+    }
+}
+
+/// Where a finding without an excerpt is, as a line of its own.
+fn place_in_words(finding: &Finding) -> String {
+    let Some(location) = &finding.diagnostic.location else {
+        return format!("\nin {}", finding.about.shown);
+    };
+    let mut place = format!("\nin {}", finding.about.shown.join(&location.file));
+    if let Some(span) = &location.span {
+        place.push_str(&format!(", at byte {} ({:#x})", span.start, span.start));
+    }
+    if let Some(export) = &location.export {
+        place.push_str(&format!(", export {export:?}"));
+    }
+    place
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for Shown<'_> {}
+
+impl miette::Diagnostic for Shown<'_> {
+    fn code<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.finding.diagnostic.rule.code))
+    }
+
+    fn severity(&self) -> Option<miette::Severity> {
+        Some(match self.finding.diagnostic.rule.severity {
+            Severity::Error => miette::Severity::Error,
+            Severity::Skipped | Severity::Warning => miette::Severity::Warning,
+        })
+    }
+
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        Some(Box::new(self.finding.diagnostic.rule.hint))
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        self.excerpt.as_ref().map(|excerpt| excerpt as &dyn SourceCode)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_primary_with_span(None, self.excerpt.as_ref()?.place());
+        Some(Box::new(std::iter::once(label)))
     }
 }
 

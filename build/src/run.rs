@@ -16,8 +16,9 @@ use tempfile::TempDir;
 use crate::cli::RunArgs;
 use crate::commands;
 use crate::fault::Fault;
+use crate::finding::Finding;
 use crate::guest_process::{Failure, GuestProcess, ScriptOutcome};
-use crate::pipeline::{self, Finding};
+use crate::pipeline;
 use crate::progress::Progress;
 use crate::release::Release;
 use crate::report;
@@ -95,9 +96,13 @@ fn built(args: &RunArgs, wanted: &[String]) -> Result<Built, Fault> {
     let roots = commands::roots(&args.packs)?;
     let mut outcome = pipeline::build(&roots, args.config.as_deref(), out, &Progress::new(args.json))?;
     let wanted: Vec<Specifier> = wanted.iter().filter_map(|name| Specifier::parse(name).ok()).collect();
-    let concerns = |finding: &Finding| wanted.iter().any(|name| finding.pack.as_deref() == Some(name.pack()));
+    let concerns = |finding: &Finding| {
+        wanted
+            .iter()
+            .any(|name| finding.about.pack.as_deref() == Some(name.pack()))
+    };
     outcome.findings.retain(concerns);
-    report::print_diagnostics(&outcome.findings);
+    report::print_findings(&outcome.findings);
     Ok(Built {
         release: Release::read(out)?,
         _folder: Some(folder),

@@ -51,7 +51,7 @@ fn publish_if_good(args: &WatchArgs, kv: &mut LocalKv, served: Served) -> Result
         &args.out,
         &progress,
     )?;
-    report::print_diagnostics(&outcome.findings);
+    report::print_findings(&outcome.findings);
     if !outcome.report.withheld.is_empty() {
         report::print_line("Not published; the last good release goes on answering. Waiting for the next save.");
         return Ok(served);

@@ -1,5 +1,7 @@
 //! Search roots on a real file system: which directories are found, in which order, under which names.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,5 +1,7 @@
 //! Files of packs on a real file system: what is opened, what is not, and what stays out of reach while links are swapped.
 
+#![expect(clippy::unwrap_used, reason = "tests")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;

@@ -22,12 +22,12 @@ pub(super) fn inspect_all(raw: &mut RawPack, files: &BTreeMap<FileId, ValidFile>
             None => format!("{}/{}", raw.label, declaration.name),
         };
         for fault in wasm::inspect(&file.bytes, declaration) {
-            let place = fault
-                .offset
-                .and_then(|offset| usize::try_from(offset).ok())
-                .map(|offset| offset..offset);
-            let message = format!("{name}: {}", fault.message);
-            findings.push(Diagnostic::new(fault.rule, message).at(declared.id.as_str(), place, None));
+            // Some of the validator's messages have lines.
+            let sentence: Vec<&str> = fault.message.split_whitespace().collect();
+            let message = format!("{name}: {}", sentence.join(" "));
+            let offset = fault.offset.and_then(|offset| usize::try_from(offset).ok());
+            let diagnostic = Diagnostic::new(fault.rule, message);
+            findings.push(diagnostic.in_binary(declared.id.as_str(), offset, fault.export));
         }
     }
     raw.findings.extend(findings);
