@@ -87,7 +87,8 @@ export interface Catalog {
 
 /** Makes a catalog of records. */
 export function createCatalog(records: readonly ModuleRecord[]): Catalog {
-  const bySpecifier = new Map(records.map((record) => [record.specifier, record]));
+  // Of two records of one module the first counts, as of two declarations.
+  const bySpecifier = new Map(records.toReversed().map((record) => [record.specifier, record]));
   return {
     summaries: () => records.map(({ files, wasm, hostId, ...summary }) => summary),
     diagnostics: () =>

@@ -45,7 +45,7 @@ void test("the fetching half imports nothing but itself, and nothing of Node", a
 });
 
 interface Manifest {
-  exports: Record<string, { types: string; default: string }>;
+  exports: Record<string, Record<string, string>>;
   dependencies?: object;
 }
 
