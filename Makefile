@@ -12,7 +12,7 @@ export PORT
 PACKFERRY := target/debug/packferry
 SAY := printf '==> %s\n'
 
-.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node clean
+.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node test-client clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -52,7 +52,7 @@ publish: ## Publish manifests/starter to the KV of the local worker.
 serve: ## Serve what is built and published, on PORT (8787).
 	@node scripts/serve.mjs --port "$(PORT)" $(if $(PACK),--pack "$$PACK")
 
-test: setup tools lint test-rust test-wasm test-node ## Run everything that CI runs.
+test: setup tools lint test-rust test-wasm test-node test-client ## Run everything that CI runs.
 	@$(SAY) "All tests passed"
 
 lint:
@@ -75,5 +75,10 @@ test-node: worker
 	@cargo xtask build-worker --package packferry-panicking-worker --out-dir dist/panicking-worker
 	@node --test tests/*.test.mjs
 
+test-client:
+	@scripts/setup.sh tests
+	@$(SAY) "Testing the client"
+	@cd client && npm test --silent
+
 clean: ## Remove everything that was built or installed here.
-	@rm -rf target dist node_modules packs/node_modules .wrangler .packferry manifests/*/objects manifests/*/report.json
+	@rm -rf target dist node_modules packs/node_modules client/node_modules client/dist client/build .wrangler .packferry manifests/*/objects manifests/*/report.json

@@ -52,3 +52,7 @@ check_node
 scripts/wasm-toolchain.sh
 install_packages . "the tools wrangler, esbuild and wasm-opt"
 install_packages packs "the libraries of the starter packs"
+# `setup.sh tests` installs what only tests need, too.
+if [ "${1:-}" = tests ]; then
+    install_packages client "the client's tools"
+fi
