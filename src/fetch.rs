@@ -62,10 +62,10 @@ pub(crate) type Contradiction = String;
 /// What checking bytes gives: an object, a contradiction, or no answer because the runtime failed.
 pub(crate) type Checked<T> = Result<Result<T, Contradiction>, Problem>;
 
-/// Milliseconds between looks at whether somebody else has fetched what we want.
-const PAUSE_MILLISECONDS: u32 = 5;
-/// Looks before a request fetches for itself what somebody else seems to be fetching.
-const LOOKS: usize = 200;
+/// Milliseconds between looks at whether somebody else has fetched what we want: at first, and at most.
+const PAUSES: (u32, u32) = (5, 50);
+/// Milliseconds for which a request waits for others to fetch what it wants before it does so itself.
+const WAIT_MILLISECONDS: u32 = 5_000;
 
 impl<'a, S: Store> Reader<'a, S> {
     /// The way to `edge` for one request.
@@ -159,17 +159,19 @@ impl<'a, S: Store> Reader<'a, S> {
     }
 
     /// Waits for our turn to fetch `slot`, or until it is `done` by somebody else. Their future is never awaited, since it
-    /// belongs to another request and may have been dropped with it; after a second we go on alone.
+    /// belongs to another request and may have been dropped with it: a fetch that takes long is taken over by one of those who
+    /// wait, and in the end all go on alone.
     pub(crate) async fn turn(&self, slot: &Slot, done: impl Fn() -> bool) -> Option<Turn<'a, S::Body>> {
-        for _ in 0..LOOKS {
-            if done() {
-                return None;
-            }
+        let (mut pause, longest) = PAUSES;
+        let mut waited = 0;
+        while waited < WAIT_MILLISECONDS && !done() {
             let turn = self.edge.memory.begin(slot, self.edge.store.now());
             if turn.is_some() {
                 return turn;
             }
-            self.edge.store.pause(PAUSE_MILLISECONDS).await;
+            self.edge.store.pause(pause).await;
+            waited += pause;
+            pause = longest.min(pause * 2);
         }
         None
     }

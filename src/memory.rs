@@ -185,7 +185,8 @@ pub(crate) struct Memory<B> {
     in_flight: RefCell<HashMap<Slot, u64>>,
 }
 
-/// How long a fetch is waited for by others. A request that was cancelled never says so: its mark goes by age.
+/// How long a fetch is left alone before somebody else takes it over. A request that was cancelled never says so: its mark goes
+/// by age.
 const PATIENCE_MILLISECONDS: u64 = 1_000;
 /// Marks beyond which those of cancelled requests are swept up.
 const MARKS: usize = 1_024;

@@ -1,81 +1,178 @@
-//! A policy as an operator sets it: packs made private, a token, a block, and what each requester then gets.
+//! Private and blocked packs in workerd: who gets what under which headers, warm and cold, without a restart.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { createHash, randomBytes } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import test from "node:test";
+import { after, before, beforeEach, test } from "node:test";
 
-import { packferry } from "./support/command.mjs";
+import { MODULES, checkHeaders } from "./support/contract.mjs";
 import { startEdge } from "./support/edge.mjs";
 import { scratch } from "./support/project.mjs";
-import { build, copyPacks, publish } from "./support/release.mjs";
+import { build, publish, writePack } from "./support/release.mjs";
+import { openStorage } from "./support/storage.mjs";
 
-const GEO = "/api/sandbox-modules/@acme%2Fgeo";
-const UNITS = "/api/sandbox-modules/units";
+const PATIENCE = 120_000;
+const folder = scratch("policy");
+const [packs, state, release] = ["packs", "state", "release"].map((name) => join(folder, name));
+const NAMES = ["@acme/one", "@acme/two", "open"];
 
-test("private packs, tokens and blocks", { timeout: 120_000 }, async (context) => {
-  const folder = scratch("policy");
-  const state = join(folder, "state");
-  const file = join(folder, "policy.toml");
-  const packs = copyPacks(join(folder, "packs"), ["@acme/geo", "units"]);
-  await publish(await build([packs], join(folder, "release")), state);
-  const push = () => packferry(["policy", "push", file, "--name", "test", "--local", "--persist-to", state]);
+const newToken = () => randomBytes(32).toString("base64url");
+const row = (token, grants, expires) => ({
+  name: grants.join(),
+  sha256: createHash("sha256").update(token).digest("hex"),
+  grants,
+  ...(expires && { expires }),
+});
+const tokens = { one: newToken(), acme: newToken(), all: newToken(), expired: newToken(), unknown: newToken() };
+const POLICY = {
+  version: 1,
+  private: ["@acme/*"],
+  blocked: [],
+  tokens: [
+    row(tokens.one, ["@acme/one"]),
+    row(tokens.acme, ["@acme/*"]),
+    row(tokens.all, ["*"]),
+    row(tokens.expired, ["*"], "2020-01-01T00:00:00Z"),
+  ],
+};
 
-  writeFileSync(file, 'private = ["@acme/*"]\n');
-  const made = await packferry(["policy", "token", "ci", "--grant", "@acme/*", "--expires", "1d", "--file", file]);
-  const token = made.stdout.trim();
-  const edge = await startEdge({ state, vars: { POLICY: "test" } });
-  context.after(() => edge.close());
-  const get = (path, bearer) => edge.get(path, { headers: bearer ? { Authorization: `Bearer ${bearer}` } : {} });
+let storage;
+let edge;
+let graphs;
+let manifest;
 
-  await context.test("a policy that is not there closes everything", async () => {
-    const answer = await get(UNITS);
-    assert.deepEqual([answer.status, JSON.parse(answer.body).code], [503, "policy-unavailable"]);
-  });
-
-  await push();
-  const graph = (await get(GEO, token)).headers.get("x-content-digest");
-  // What is asked for, by whom, and the status.
-  const rows = [
-    [GEO, null, 403],
-    [GEO, token, 200],
-    [GEO, token.slice(1), 403],
-    [GEO, `${token}x`, 403],
-    ["/api/sandbox-modules/@acme%2Fabsent", null, 403],
-    ["/api/sandbox-modules/@acme%2Fabsent", token, 404],
-    [`/api/sandbox-modules/${graph}`, null, 403],
-    [`/api/sandbox-modules/${graph}`, token, 200],
-    ["/api/sandbox-closures/@acme%2Fgeo", null, 403],
-    ["/api/sandbox-closures/@acme%2Fgeo", token, 200],
-    [UNITS, null, 200],
-    [UNITS, "nonsense", 200],
-  ];
-  for (const [path, bearer, status] of rows) {
-    await context.test(`${path} by ${bearer === null ? "nobody" : "a bearer"} is ${status}`, async () => {
-      const answer = await get(path, bearer);
-      assert.equal(answer.status, status, answer.body.toString());
-      if (status === 200 && path !== UNITS) {
-        assert.match(answer.headers.get("cache-control"), /^private/);
-        assert.match(answer.headers.get("vary"), /authorization/i);
-      }
-    });
-  }
-
-  await context.test("the index shows what a requester may fetch", async () => {
-    const specifiers = async (bearer) =>
-      JSON.parse((await get("/api/sandbox-modules", bearer)).body).modules.map((module) => module.specifier);
-    assert.deepEqual(await specifiers(null), ["units"]);
-    assert.deepEqual(await specifiers(token), ["@acme/geo", "@acme/geo/extra", "units"]);
-  });
-
-  await context.test("a block holds for everyone, without a deploy, and before a condition", async () => {
-    const etag = (await get(GEO, token)).headers.get("etag");
-    writeFileSync(file, '[[blocked]]\npack = "@acme/geo"\nversion = "1.2.0"\nreason = "It is wrong at the poles."\n');
-    await push();
-    for (const path of [GEO, `/api/sandbox-modules/${graph}`, "/api/sandbox-closures/@acme%2Fgeo"]) {
-      const answer = await edge.get(path, { headers: { Authorization: `Bearer ${token}`, "If-None-Match": etag } });
-      assert.deepEqual([answer.status, JSON.parse(answer.body).reason], [403, "It is wrong at the poles."]);
+before(
+  async () => {
+    for (const name of NAMES) {
+      const files = { "index.js": `import "./part.js";\nexport const name = "${name}";\n`, "part.js": `export const of = "${name}";\n` };
+      writePack(packs, { name, version: "1.0.0", modules: { ".": "index.js" }, internal: ["part.js"], files });
     }
-    assert.equal((await get(UNITS)).status, 200);
-  });
+    await build([packs], release);
+    await publish(release, state);
+    const root = readFileSync(join(release, "manifest.json"));
+    manifest = createHash("sha256").update(root).digest("hex");
+    const modules = JSON.parse(root).packs.flatMap((pack) => pack.modules);
+    graphs = Object.fromEntries(modules.map(({ specifier, graphDigest }) => [specifier, graphDigest]));
+    storage = openStorage(state);
+    await setPolicy(POLICY);
+    edge = await startEdge({ state, vars: { POLICY: "main" } });
+  },
+  { timeout: PATIENCE },
+);
+beforeEach(() => setPolicy(POLICY));
+after(async () => {
+  await edge?.close();
+  await storage?.close();
+});
+
+const setPolicy = (policy) => storage.put("policy/main", JSON.stringify(policy));
+
+function ask(path, requester, headers = {}) {
+  const authorization = requester && { Authorization: `Bearer ${tokens[requester]}` };
+  return edge.get(path, { headers: { ...headers, ...authorization } });
+}
+
+/** Every way to the code of a pack, and whether it is pinned. */
+const ways = (pack) => [
+  [MODULES + encodeURIComponent(pack), false],
+  [MODULES + encodeURIComponent(`${pack}::part.js`), false],
+  [MODULES + graphs[pack], true],
+  [MODULES + encodeURIComponent(`${graphs[pack]}::part.js`), true],
+  [`/api/sandbox-closures/${encodeURIComponent(pack)}`, false],
+  [`/api/sandbox-closures/${graphs[pack]}`, true],
+];
+
+const PUBLIC = { true: "public, max-age=31536000, immutable", false: "no-cache" };
+const PRIVATE = { true: "private, max-age=31536000, immutable", false: "private, no-cache" };
+
+/** Requester, pack, and what it is to them. */
+const ROWS = [
+  [undefined, "open", "public"],
+  ["all", "open", "public"],
+  ["unknown", "open", "public"],
+  [undefined, "@acme/one", "closed"],
+  ["unknown", "@acme/one", "closed"],
+  ["expired", "@acme/one", "closed"],
+  ["one", "@acme/one", "private"],
+  ["one", "@acme/two", "closed"],
+  ["acme", "@acme/two", "private"],
+  ["all", "@acme/two", "private"],
+];
+
+test("what everyone gets, in turns, so that nobody ever sees another's answer", { timeout: PATIENCE }, async () => {
+  for (const turn of [1, 2]) {
+    for (const [requester, pack, sight] of ROWS) {
+      for (const [path, pinned] of ways(pack)) {
+        const what = `${requester} ${path}, turn ${turn}`;
+        const answer = await ask(path, requester);
+        if (sight === "closed") {
+          assert.equal(answer.status, 403, what);
+          checkHeaders(answer, { "cache-control": "no-store", vary: "Authorization" }, what);
+          assert.equal(JSON.parse(answer.body).code, "forbidden", what);
+        } else {
+          assert.equal(answer.status, 200, what);
+          const caching = sight === "public" ? PUBLIC : PRIVATE;
+          checkHeaders(answer, { "cache-control": caching[pinned], vary: sight === "public" ? null : "Authorization" }, what);
+        }
+      }
+    }
+  }
+});
+
+test("a known tag opens no door", { timeout: 30_000 }, async () => {
+  for (const [path] of ways("@acme/one")) {
+    const tag = { "If-None-Match": `"${graphs["@acme/one"]}"` };
+    assert.equal((await ask(path, undefined, tag)).status, 403, path);
+    const known = await ask(path, "one", tag);
+    assert.equal(known.status, 304, path);
+    checkHeaders(known, { vary: "Authorization" }, path);
+  }
+});
+
+test("the index and the catalog show what a requester may fetch", { timeout: 30_000 }, async () => {
+  const shown = [
+    [undefined, ["open"], 403],
+    ["one", ["@acme/one", "open"], 403],
+    ["acme", NAMES, 200],
+    ["all", NAMES, 200],
+  ];
+  const tags = new Set();
+  for (const [requester, specifiers, catalog] of shown) {
+    const index = await ask("/api/sandbox-modules", requester);
+    assert.deepEqual(JSON.parse(index.body).modules.map(({ specifier }) => specifier), specifiers, requester);
+    checkHeaders(index, { "cache-control": "private, no-cache", vary: "Authorization" }, requester);
+    tags.add(index.headers.get("etag"));
+    assert.equal((await ask(`/api/manifests/${manifest}`, requester)).status, catalog, requester);
+  }
+  assert.equal(tags.size, shown.length, "each set of grants has its own tag");
+});
+
+test("a block and a revoked token hold at once, for what was warm, too", { timeout: 30_000 }, async () => {
+  for (const [path] of ways("open")) {
+    assert.equal((await ask(path)).status, 200, path);
+  }
+  assert.equal((await ask(MODULES + graphs["@acme/one"], "one")).status, 200);
+  const blocked = [{ pack: "open", version: "1.0.0", reason: "It was withdrawn." }];
+  await setPolicy({ ...POLICY, blocked, tokens: POLICY.tokens.slice(1) });
+  for (const [path] of ways("open")) {
+    for (const requester of [undefined, "all"]) {
+      const answer = await ask(path, requester);
+      assert.deepEqual([answer.status, JSON.parse(answer.body).reason], [403, "It was withdrawn."], path);
+    }
+  }
+  assert.equal((await ask(MODULES + graphs["@acme/one"], "one")).status, 403, "revoked");
+});
+
+test("a policy that cannot be had closes everything it guards", { timeout: 30_000 }, async () => {
+  for (const text of [null, "", "{}", '{"version":2,"private":[],"blocked":[],"tokens":[]}']) {
+    await (text === null ? storage.delete("policy/main") : storage.put("policy/main", text));
+    for (const [path] of [...ways("open"), ["/api/sandbox-modules"], [`/api/manifests/${manifest}`]]) {
+      const answer = await ask(path, "all");
+      assert.deepEqual([answer.status, JSON.parse(answer.body).code], [503, "policy-unavailable"], `${text} ${path}`);
+    }
+    assert.equal((await ask("/api/channels/stable")).status, 200);
+    assert.equal(JSON.parse((await ask("/healthz")).body).status, "degraded");
+  }
+  assert.ok(Object.values(tokens).every((token) => !edge.log().includes(token)), "no token is in the log");
 });

@@ -4,6 +4,7 @@ use futures::executor::block_on;
 use futures::future::join_all;
 use packferry_core::key::StorageKey;
 use packferry_core::limits::SHARD_BYTES;
+use packferry_worker::store::StoreFault;
 
 use crate::release::{Release, channel_key};
 use crate::visit::{TestEdge, ask, edge, get, module_path, visit};
@@ -152,6 +153,18 @@ fn requests_that_miss_together_fetch_once() {
         let reads: usize = answers.iter().map(|seen| seen.reads.len()).sum();
         assert!(reads <= 4, "{reads} reads for {path}");
     }
+}
+
+#[test]
+fn a_slow_fetch_is_taken_over_now_and_then_and_not_by_all_at_once() {
+    let (edge, graph) = published();
+    let path = module_path(&graph);
+    let record = StorageKey::Graph(graph.parse().unwrap());
+    edge.store.break_reads(&record, vec![StoreFault::Slow(2_500); 50]);
+    let answers = block_on(join_all((0..50).map(|_| ask(&edge, get(&path)))));
+    assert!(answers.iter().all(|seen| seen.status == 200));
+    let reads: usize = answers.iter().map(|seen| seen.reads.len()).sum();
+    assert!(reads <= 6, "{reads} reads");
 }
 
 #[test]

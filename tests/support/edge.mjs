@@ -11,9 +11,9 @@ import { rawRequest } from "./raw.mjs";
 
 /**
  * Starts the worker on the state of `state`. `vars` are its vars beside those of wrangler.toml; by default a
- * channel is read again for every request, so that a test sees a publish at once.
+ * channel is read again for every request, so that a test sees a publish at once. `faulty` puts faulty-kv.mjs before KV.
  */
-export async function startEdge({ state, vars = {} }) {
+export async function startEdge({ state, vars = {}, faulty = false }) {
   requireWorker();
   const { compatibilityDate, compatibilityFlags, bindings, kvNamespaces, modulesRules } = workerOptions(
     join(ROOT, "wrangler.toml"),
@@ -25,18 +25,24 @@ export async function startEdge({ state, vars = {} }) {
     log: new Log(LogLevel.NONE),
     handleRuntimeStdio: (out, err) => [out, err].forEach(keep),
     host: "127.0.0.1",
-    // A socket of workerd without Miniflare's own worker before it, which would rewrite odd URLs.
-    unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
-    modules: true,
-    modulesRoot: WORKER,
-    modulesRules,
-    scriptPath: join(WORKER, "index.js"),
-    compatibilityDate,
-    compatibilityFlags,
-    bindings: { ...bindings, POINTER_CACHE_SECONDS: "0", ...vars },
-    kvNamespaces,
     kvPersist: join(state, "v3", "kv"),
     cachePersist: join(state, "v3", "cache"),
+    workers: [
+      {
+        name: "edge",
+        // A socket of workerd without Miniflare's own worker before it, which would rewrite odd URLs.
+        unsafeDirectSockets: [{ host: "127.0.0.1", port: 0 }],
+        modules: true,
+        modulesRoot: WORKER,
+        modulesRules,
+        scriptPath: join(WORKER, "index.js"),
+        compatibilityDate,
+        compatibilityFlags,
+        bindings: { ...bindings, POINTER_CACHE_SECONDS: "0", ...vars },
+        ...(faulty ? { wrappedBindings: { KV: "faulty-kv" } } : { kvNamespaces }),
+      },
+      ...(faulty ? [wrapper(kvNamespaces)] : []),
+    ],
   });
   await miniflare.ready;
   const direct = await miniflare.unsafeGetDirectURL();
@@ -58,8 +64,19 @@ export async function startEdge({ state, vars = {} }) {
     fetch: (path, { headers = {} } = {}) => miniflare.dispatchFetch(`http://edge${path}`, { headers }),
     /** A request as these bytes, over a socket of its own. */
     raw: (request) => rawRequest(direct, request),
+    /** What goes wrong with the keys of a faulty KV. */
+    faults: faulty ? await miniflare.getKVNamespace("FAULTS", "faulty-kv") : undefined,
     /** What the worker and the runtime have printed. */
     log: () => logged.join(""),
     close: () => miniflare.dispose(),
+  };
+}
+
+/** The worker that becomes the binding of a faulty KV: it wraps the real one. */
+function wrapper({ KV }) {
+  return {
+    name: "faulty-kv",
+    modules: [{ type: "ESModule", path: join(ROOT, "tests", "support", "faulty-kv.mjs") }],
+    kvNamespaces: { KV, FAULTS: "faults" },
   };
 }
