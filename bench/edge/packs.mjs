@@ -6,24 +6,25 @@ import { dirname, join } from "node:path";
 const EIGHT_KB = 8192;
 const ONE_MB = 1 << 20;
 
-/** Writes the packs into `folder`, which is then a root for `packferry build`. */
-export function writePacks(folder) {
-  write(folder, "@bench/eight", [{ name: ".", kind: "js", file: "index.js" }], {
-    "index.js": padded("export const answer = () => 42;\n", EIGHT_KB),
+/** Writes the packs into `folder`, which is then a root for `packferry build`. Another version has other bytes. */
+export function writePacks(folder, version = "1.0.0") {
+  const write = (...parts) => writePack(folder, version, ...parts);
+  write("@bench/eight", [{ name: ".", kind: "js", file: "index.js" }], {
+    "index.js": padded(`export const version = "${version}";\n`, EIGHT_KB),
   });
   const exports = [{ wasm: "f", as: "f" }];
-  write(folder, "@bench/mega", [{ name: ".", kind: "wasm", file: "f.wasm", memoryPagesMax: 1, exports }], {
+  write("@bench/mega", [{ name: ".", kind: "wasm", file: "f.wasm", memoryPagesMax: 1, exports }], {
     "f.wasm": paddedWasm(ONE_MB),
   });
   const names = Array.from({ length: 99 }, (_, n) => `part-${String(n).padStart(2, "0")}.js`);
   const imports = names.map((name, n) => `import { part as part${n} } from "./${name}";\n`);
   const files = Object.fromEntries(names.map((name) => [name, padded("export const part = 1;\n", 1000)]));
   files["index.js"] = `${imports.join("")}export const all = [${names.map((_, n) => `part${n}`)}];\n`;
-  write(folder, "@bench/hundred", [{ name: ".", kind: "js", file: "index.js" }], files, names);
+  write("@bench/hundred", [{ name: ".", kind: "js", file: "index.js" }], files, names);
 }
 
-function write(folder, name, sandboxModules, files, internal = []) {
-  const manifest = { name, version: "1.0.0", nodetool: { apiVersion: 1, sandboxModules, internal } };
+function writePack(folder, version, name, sandboxModules, files, internal = []) {
+  const manifest = { name, version, nodetool: { apiVersion: 1, sandboxModules, internal } };
   for (const [file, content] of Object.entries({ "package.json": JSON.stringify(manifest), ...files })) {
     const path = join(folder, name, file);
     mkdirSync(dirname(path), { recursive: true });

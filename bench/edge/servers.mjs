@@ -11,12 +11,20 @@ const COMPATIBILITY_DATE = "2026-04-01";
 /** Clock ticks a second in /proc. */
 const TICKS = 100;
 
-/** Starts workerd in `folder` with the worker whose modules are `modules` (Cap'n Proto), and KV in memory behind it. */
-export async function startWorkerd({ workerd, folder, name, modules, vars = {}, port }) {
+/** KV in memory: a service of workerd itself. */
+const KV_IN_MEMORY = '(name = "kv", worker = .kv)';
+const KV_WORKER = `const kv :Workerd.Worker = (
+  compatibilityDate = "${COMPATIBILITY_DATE}",
+  modules = [ (name = "kv.js", esModule = embed "kv.js"), (name = "values.json", json = embed "values.json") ],
+);
+`;
+
+/** Starts workerd in `folder` with the worker whose modules are `modules` (Cap'n Proto), and the service `kv` behind it. */
+export async function startWorkerd({ workerd, folder, name, modules, vars = {}, port, kv = KV_IN_MEMORY }) {
   const bindings = Object.entries(vars).map(([key, value]) => `(name = "${key}", text = "${value}")`);
   const config = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
-  services = [ (name = "main", worker = .main), (name = "kv", worker = .kv) ],
+  services = [ (name = "main", worker = .main), ${kv} ],
   sockets = [ (name = "http", address = "127.0.0.1:${port}", http = (), service = "main") ],
 );
 const main :Workerd.Worker = (
@@ -24,11 +32,7 @@ const main :Workerd.Worker = (
   modules = [ ${modules.join(", ")} ],
   bindings = [ (name = "KV", kvNamespace = "kv"), ${bindings.join(", ")} ],
 );
-const kv :Workerd.Worker = (
-  compatibilityDate = "${COMPATIBILITY_DATE}",
-  modules = [ (name = "kv.js", esModule = embed "kv.js"), (name = "values.json", json = embed "values.json") ],
-);
-`;
+${kv === KV_IN_MEMORY ? KV_WORKER : ""}`;
   const file = join(folder, `${name}.capnp`);
   writeFileSync(file, config);
   return started(spawn(workerd, ["serve", file], { stdio: ["ignore", "ignore", "inherit"] }), name, port);
