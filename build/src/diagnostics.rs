@@ -400,10 +400,6 @@ rules! {
     JS_REMOVED_GLOBAL = Warning "javascript-removed-global",
         "Nothing at the top level of a module needs a global that the guest removes.",
         "Do without it, or test with `typeof` whether it is there.";
-    /// An import of the platform capability.
-    JS_PLATFORM_CAPABILITY = Warning "javascript-platform-capability",
-        "The platform capability is served only by hosts that register it.",
-        "See that the hosts that you have in mind register it.";
 
     ["Imports"]
     /// An import of something that is no file of the pack.
@@ -426,6 +422,10 @@ rules! {
     IMPORT_NOT_JS = Error "import-not-js",
         "JavaScript does not import WASM files of its pack.",
         "Let importers of the pack import the wasm module by its specifier.";
+    /// An import of the platform capability.
+    IMPORT_PLATFORM = Warning "import-platform",
+        "The platform capability, @nodetool-ai/sandbox-nodetool, is served only where the guest's host registers it.",
+        "See that every host that is to run the pack registers it.";
     /// Files import each other in a circle.
     IMPORT_CYCLE = Error "import-cycle",
         "No file imports itself, directly or through others.",

@@ -154,3 +154,86 @@ impl SourceCode for Excerpt {
         )))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// The lines of an excerpt, the number of the first, and the text at the place.
+    fn shown(text: &str, place: Range<usize>) -> Option<(usize, Vec<String>, String)> {
+        let excerpt = Excerpt::of("f".into(), text, &place)?;
+        let lines = excerpt.text.split('\n').map(str::to_owned).collect();
+        Some((
+            excerpt.first_line,
+            lines,
+            excerpt.text[excerpt.place.clone()].to_owned(),
+        ))
+    }
+
+    #[test]
+    fn positions_count_lines_and_characters_from_one() {
+        let text = "a\nüb\r\n\nx";
+        let cases = [
+            (0, 1, 1),
+            (1, 1, 2),
+            (2, 2, 1),
+            (3, 2, 1),
+            (4, 2, 2),
+            (7, 3, 1),
+            (8, 4, 1),
+            (9, 4, 2),
+            (99, 4, 2),
+        ];
+        for (offset, line, column) in cases {
+            let position = Position::of(text, offset);
+            assert_eq!((position.line, position.column), (line, column), "byte {offset}");
+        }
+    }
+
+    #[test]
+    fn lines_around_the_place_are_shown() {
+        let text = "one\ntwo\nthree\nfour\n";
+        let cases = [
+            (0..3, 1, &["one", "two"][..], "one"),
+            (4..5, 1, &["one", "two", "three"], "t"),
+            (14..18, 3, &["three", "four"], "four"),
+            (5..12, 1, &["one", "two", "three"], "wo"),
+        ];
+        for (place, first, lines, at) in cases {
+            let lines = lines.iter().map(|line| (*line).to_owned()).collect();
+            assert_eq!(
+                shown(text, place.clone()),
+                Some((first, lines, at.to_owned())),
+                "{place:?}"
+            );
+        }
+        assert_eq!(shown("", 0..0), None);
+        assert_eq!(shown("\n\n", 1..1), None);
+    }
+
+    #[test]
+    fn long_lines_are_cut_and_nothing_is_obeyed() {
+        let long = format!("{}HERE{}", "<".repeat(100_000), ">".repeat(100_000));
+        let (_, lines, at) = shown(&long, 100_000..100_004).unwrap();
+        assert_eq!((lines[0].len(), at.as_str()), (BEFORE + AFTER, "HERE"));
+        let (_, lines, at) = shown(&format!("{long}\nx\n{long}"), 200_005..200_006).unwrap();
+        assert_eq!((lines.len(), lines[0].len(), at.as_str()), (3, NEIGHBOUR, "x"));
+        let (_, lines, at) = shown("a\tb\u{1b}[31m\u{202e}c\r", 2..3).unwrap();
+        assert_eq!((lines[0].as_str(), at.as_str()), ("a b\u{fffd}[31m\u{fffd}c", "b"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_place_panics(text in "(a|ü|\n|\t|\u{1b}|\u{1f600}){0,40}", start in 0..200_usize, length in 0..50_usize) {
+            if let Some(excerpt) = Excerpt::of("f".into(), &text, &(start..start + length)) {
+                prop_assert!(excerpt.text.get(excerpt.place.clone()).is_some());
+                prop_assert_eq!(excerpt.text.split('\n').count(), excerpt.lines);
+                for context in [0, 1] {
+                    prop_assert!(excerpt.read_span(&excerpt.place(), context, context).is_ok());
+                }
+            }
+        }
+    }
+}

@@ -2,37 +2,20 @@
 
 #![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
 
+mod command;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use serde_json::Value;
+use command::{Run, packferry};
+use serde_json::{Value, json};
 
 const FIXTURES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures");
 const REGISTRY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/nodetool.packferry.toml");
-
-/// How a run ended, and what it printed.
-struct Run {
-    status: i32,
-    out: String,
-    err: String,
-}
-
-fn packferry(directory: &Path, arguments: &[&str]) -> Run {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_packferry"));
-    let output = command
-        .args(arguments)
-        .current_dir(directory)
-        .env_remove("PACKFERRY_PACK_PATHS")
-        .output()
-        .unwrap();
-    Run {
-        status: output.status.code().unwrap(),
-        out: String::from_utf8(output.stdout).unwrap(),
-        err: String::from_utf8(output.stderr).unwrap(),
-    }
-}
 
 /// The report of `check --json` over `paths`, which exits with `status`.
 fn check(paths: &[&str], registry: bool, status: i32) -> Value {
@@ -201,10 +184,193 @@ fn good_packs_come_out_with_the_reference_digests() {
         ("@acme/caps", Some("skill-missing")),
     ];
     for (pack, code) in skills {
-        let found = diagnostics(&report, "warning")
+        let of_pack = diagnostics(&report, "warning")
             .into_iter()
-            .find(|row| row["pack"] == pack);
-        assert_eq!(found.and_then(|row| row["code"].as_str()), code, "{pack}");
+            .filter(|row| row["pack"] == pack);
+        let mut skill = of_pack
+            .filter_map(|row| row["code"].as_str())
+            .filter(|code| code.starts_with("skill-"));
+        assert_eq!(skill.next(), code, "{pack}");
     }
     assert_eq!(served["@acme/geo"]["description"], "Rough distance helpers");
+}
+
+/// A pack of one JavaScript file.
+fn write_pack(dir: &Path, name: &str, text: &str) {
+    fs::create_dir_all(dir).unwrap();
+    let package =
+        json!({ "name": name, "nodetool": { "sandboxModules": [{ "name": ".", "kind": "js", "file": "index.js" }] } });
+    fs::write(dir.join("package.json"), package.to_string()).unwrap();
+    fs::write(dir.join("index.js"), text).unwrap();
+}
+
+fn report(run: &Run) -> Value {
+    serde_json::from_str(&run.out).unwrap()
+}
+
+/// A package.json of 100 MB: a fault where it was asked for, a remark on the way; never read.
+#[test]
+fn a_huge_package_json() {
+    let top = tempfile::tempdir().unwrap();
+    let huge = top.path().join("packs/huge");
+    fs::create_dir_all(&huge).unwrap();
+    fs::File::create(huge.join("package.json"))
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
+    write_pack(&top.path().join("packs/good"), "good", "");
+    let run = packferry(top.path(), &["check", "--json", "packs"]);
+    assert_eq!(
+        (run.status, codes(&report(&run), "warning")),
+        (
+            0,
+            ["package-json-passed-over", "skill-missing"].map(String::from).into()
+        )
+    );
+    for path in ["packs/huge", "packs/huge/"] {
+        let run = packferry(top.path(), &["check", "--json", path]);
+        assert_eq!(
+            (run.status, codes(&report(&run), "error")),
+            (1, ["package-json-too-large".to_owned()].into())
+        );
+    }
+    let padded = |bytes: usize| {
+        let text =
+            json!({ "name": "p", "nodetool": { "sandboxModules": [{ "name": ".", "kind": "js", "file": "i.js" }] } })
+                .to_string();
+        fs::write(
+            huge.join("package.json"),
+            text.clone() + &" ".repeat(bytes - text.len()),
+        )
+        .unwrap();
+        fs::write(huge.join("i.js"), "").unwrap();
+        packferry(top.path(), &["check", "--json", "packs/huge"]).status
+    };
+    assert_eq!((padded(1 << 20), padded((1 << 20) + 1)), (0, 1));
+}
+
+#[test]
+fn an_installed_pack_shadows_a_staged_one() {
+    let top = tempfile::tempdir().unwrap();
+    let served = |run: &Run| {
+        let packs = report(run)["packs"].as_array().unwrap().clone();
+        packs
+            .iter()
+            .map(|pack| pack["directory"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    write_pack(&top.path().join("_sandbox/@a/p"), "@a/p", "export const staged = 1;");
+    write_pack(
+        &top.path().join("node_modules/@a/p"),
+        "@a/p",
+        "export const installed = 1;",
+    );
+    let arguments = ["check", "--json", "_sandbox", "node_modules"];
+    let run = packferry(top.path(), &arguments);
+    assert_eq!((run.status, served(&run)), (0, vec!["node_modules/@a/p".to_owned()]));
+    // An installed pack at fault is told; the staged one answers meanwhile, as NodeTool does it.
+    fs::write(top.path().join("node_modules/@a/p/index.js"), "import('x')").unwrap();
+    let run = packferry(top.path(), &arguments);
+    assert_eq!((run.status, served(&run)), (1, vec!["_sandbox/@a/p".to_owned()]));
+    // Two of equal standing drop the name.
+    fs::remove_dir_all(top.path().join("node_modules")).unwrap();
+    write_pack(&top.path().join("_sandbox/@b/q"), "@a/p", "");
+    let run = packferry(top.path(), &arguments[..3]);
+    assert_eq!((run.status, served(&run)), (1, vec![]));
+    assert_eq!(codes(&report(&run), "error"), ["duplicate-pack".to_owned()].into());
+}
+
+/// What may not be read: a fault of a pack, a remark about a directory. Run by somebody whom permissions bind.
+#[test]
+fn permissions() {
+    let top = tempfile::tempdir().unwrap();
+    // The command has to be where anybody can reach it.
+    let program = top.path().join("packferry");
+    fs::copy(env!("CARGO_BIN_EXE_packferry"), &program).unwrap();
+    for (dir, locked, mode) in [
+        ("file", "packs/file/index.js", 0o000),
+        ("package", "packs/package/package.json", 0o000),
+        ("closed", "packs/closed", 0o000),
+        ("search-only", "packs/search-only", 0o711),
+        ("@scope/p", "packs/@scope", 0o000),
+    ] {
+        write_pack(&top.path().join("packs").join(dir), &dir.replace("@scope/", "@s/"), "");
+        fs::set_permissions(top.path().join(locked), fs::Permissions::from_mode(mode)).unwrap();
+    }
+    fs::set_permissions(top.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let mut command = Command::new(&program);
+    if fs::metadata("/proc/self").unwrap().uid() == 0 {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command
+        .args(["check", "--json", "packs"])
+        .current_dir(top.path())
+        .output()
+        .unwrap();
+    for locked in ["packs/closed", "packs/@scope"] {
+        fs::set_permissions(top.path().join(locked), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found: BTreeSet<(String, String)> = report["diagnostics"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            (
+                row["directory"].as_str().unwrap().to_owned(),
+                row["code"].as_str().unwrap().to_owned(),
+            )
+        })
+        .filter(|(_, code)| code != "skill-missing")
+        .collect();
+    let expected = [
+        ("packs/@scope", "unreadable-directory"),
+        ("packs/closed", "unreadable-directory"),
+        ("packs/file", "file-unreadable"),
+        ("packs/package", "package-json-invalid"),
+    ];
+    assert_eq!(
+        found,
+        expected.map(|(dir, code)| (dir.to_owned(), code.to_owned())).into()
+    );
+    assert_eq!(report["packs"][0]["name"], "search-only");
+}
+
+/// What a person reads, byte for byte.
+#[test]
+fn reports_for_people() {
+    let paths = [
+        "js-import-escape",
+        "js-cycle-internal",
+        "manifest-unknown-key",
+        "pkg-invalid-json",
+        "wasm-multi-value",
+        "host-unknown",
+        "pkg-no-nodetool",
+    ];
+    let paths: Vec<String> = paths.iter().map(|id| format!("bad-packs/{id}")).collect();
+    let mut arguments = vec!["check", "good-packs/@acme/geo", "good-packs/@acme/wasm-math"];
+    arguments.extend(paths.iter().map(String::as_str));
+    let run = packferry(Path::new(FIXTURES), &arguments);
+    assert_eq!(run.status, 1);
+    insta::assert_snapshot!("findings", run.err);
+    insta::assert_snapshot!("served", run.out);
+}
+
+#[test]
+fn wrong_usage_is_no_fault_of_a_pack() {
+    let top = tempfile::tempdir().unwrap();
+    for (arguments, said) in [
+        (&["check", "gone"][..], "gone cannot be read: it does not exist"),
+        (&["check"], "no node_modules"),
+        (&["check", "--config", "gone.toml", "."], "gone.toml"),
+        (&["check", "--no-such-flag"], "--no-such-flag"),
+    ] {
+        let run = packferry(top.path(), arguments);
+        assert!(
+            run.status == 2 && run.err.contains(said) && run.out.is_empty(),
+            "{arguments:?}: {}",
+            run.err
+        );
+    }
 }

@@ -10,11 +10,11 @@ use packferry_core::payload::FileKind;
 
 use super::{ExportNames, NamedExport, ValidFile};
 use crate::cycles::{Imports, cycles};
-use crate::diagnostics::{Diagnostic, IMPORT_CYCLE, Rule};
+use crate::diagnostics::{Diagnostic, IMPORT_CYCLE, IMPORT_PLATFORM, Rule};
 use crate::fault::Fault;
 use crate::imports::resolve;
 use crate::javascript::{ImportKind, Inspection, Inspector};
-use crate::package_json::RawPack;
+use crate::package_json::{RawPack, quoted};
 
 /// How many files of a circle a message names.
 const NAMED: usize = 8;
@@ -87,7 +87,12 @@ impl Script<'_> {
         declared: &BTreeMap<FileId, FileKind>,
     ) -> Vec<(FileId, Range<usize>)> {
         let mut targets = Vec::new();
-        for import in inspection.imports.iter().filter(|import| !import.is_capability()) {
+        for import in &inspection.imports {
+            if import.is_capability() {
+                let sentence = format!("import of {}, which only some hosts register", quoted(&import.source));
+                self.find(&IMPORT_PLATFORM, import.span.clone(), &sentence);
+                continue;
+            }
             match resolve(self.id, &import.source, declared) {
                 Ok(target) => targets.push((target, import.span.clone())),
                 Err(astray) => self.find(astray.rule(), import.span.clone(), &astray.sentence(&import.source)),
