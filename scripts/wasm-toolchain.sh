@@ -23,11 +23,12 @@ has_target() {
 
 # add_target: the normal way. A download that is refused once may be served a moment later.
 add_target() {
-    local attempt
+    local attempt limit=
     command -v rustup >/dev/null || return 1
+    command -v timeout >/dev/null && limit="timeout 180"
     for attempt in 1 2 3; do
         say "Adding the target $target with rustup (about 10 seconds)"
-        timeout 180 rustup target add "$target" && has_target && return 0
+        $limit rustup target add "$target" && has_target && return 0
         sleep $((attempt * 2))
     done
     return 1
