@@ -51,7 +51,12 @@ fn inspect_text(text: &str) -> Result<Inspection, Vec<Finding>> {
             span: 0..0,
         }]);
     }
-    let scoping = resolve(&parsed.program, walked.stats)?;
+    let (scoping, mut errors) = resolve(&parsed.program, walked.stats, &walked.acorn.tolerated);
+    errors.extend_from_slice(&walked.acorn.refused);
+    if !errors.is_empty() {
+        errors.sort_by_key(|error| error.span.start);
+        return Err(errors);
+    }
     let imports = imports(&parsed.program);
     let mut findings = walked_findings(walked, &scoping, text);
     findings.sort_by_key(|finding| finding.span.start);

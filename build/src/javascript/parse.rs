@@ -5,7 +5,7 @@ use oxc_ast::ast::Program;
 use oxc_diagnostics::OxcDiagnostic;
 use oxc_parser::{ParseOptions, Parser, ParserReturn};
 use oxc_semantic::{Scoping, SemanticBuilder, Stats};
-use oxc_span::SourceType;
+use oxc_span::{SourceType, Span};
 
 use super::finding::{Finding, FindingKind};
 
@@ -21,25 +21,37 @@ pub(super) fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> Result<Parse
     let parsed = Parser::new(allocator, text, SourceType::mjs())
         .with_options(options)
         .parse();
-    let errors = syntax_errors(parsed.diagnostics.errors());
+    let mut errors = syntax_errors(parsed.diagnostics.errors());
+    errors.extend(no_whitespace(&parsed.irregular_whitespaces, text));
     if parsed.panicked || !errors.is_empty() {
         return Err(errors);
     }
     Ok(parsed)
 }
 
-/// Resolves names and checks what the grammar alone does not forbid.
-pub(super) fn resolve<'a>(program: &'a Program<'a>, stats: Stats) -> Result<Scoping, Vec<Finding>> {
+/// Zero-width spaces, which oxc takes for whitespace and ECMAScript does not.
+fn no_whitespace(irregular: &[Span], text: &str) -> Option<Finding> {
+    let span = irregular
+        .iter()
+        .find(|span| span.source_text(text).contains('\u{200b}'))?;
+    Some(Finding {
+        kind: FindingKind::Syntax("a zero-width space is no whitespace".to_owned()),
+        span: span.start as usize..span.end as usize,
+    })
+}
+
+/// Resolves names and checks what the grammar alone does not forbid; complaints about what stands at `tolerated` do not count.
+pub(super) fn resolve<'a>(program: &'a Program<'a>, stats: Stats, tolerated: &[Span]) -> (Scoping, Vec<Finding>) {
     let built = SemanticBuilder::new()
         .with_check_syntax_error(true)
         .with_stats(stats)
         .build(program);
-    let errors = syntax_errors(built.diagnostics.errors());
-    if errors.is_empty() {
-        Ok(built.semantic.into_scoping())
-    } else {
-        Err(errors)
-    }
+    let errors = built.diagnostics.errors().filter(|error| {
+        let place = error.labels.first().map(|label| label.offset());
+        !tolerated.iter().any(|span| Some(span.start) == place)
+    });
+    let errors = syntax_errors(errors);
+    (built.semantic.into_scoping(), errors)
 }
 
 fn syntax_errors<'e>(errors: impl Iterator<Item = &'e OxcDiagnostic>) -> Vec<Finding> {

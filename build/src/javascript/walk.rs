@@ -13,6 +13,7 @@ use oxc_semantic::Stats;
 use oxc_span::{GetSpan, Span};
 use oxc_syntax::scope::{ScopeFlags, ScopeId};
 
+use super::acorn::Acorn;
 use super::finding::{Finding, FindingKind};
 
 /// Globals that the guest deletes.
@@ -48,11 +49,14 @@ pub(super) struct Walked<'a> {
     pub(super) depth: usize,
     /// What there is to resolve.
     pub(super) stats: Stats,
+    /// Where acorn judges otherwise than oxc.
+    pub(super) acorn: Acorn<'a>,
 }
 
 /// Walks all of `program`.
 pub(super) fn walk<'a>(program: &Program<'a>) -> Walked<'a> {
     let mut walk = Walk::default();
+    walk.walked.acorn = Acorn::of(program.source_text);
     walk.visit_program(program);
     walk.walked
 }
@@ -122,6 +126,7 @@ impl<'a> Visit<'a> for Walk<'a> {
         self.walked.stats.nodes += 1;
         self.depth += 1;
         self.walked.depth = self.walked.depth.max(self.depth);
+        self.walked.acorn.enter(kind);
         match kind {
             AstKind::BindingIdentifier(_) => self.walked.stats.symbols += 1,
             AstKind::IdentifierReference(reference) => self.refer(reference),
@@ -131,7 +136,8 @@ impl<'a> Visit<'a> for Walk<'a> {
         }
     }
 
-    fn leave_node(&mut self, _: AstKind<'a>) {
+    fn leave_node(&mut self, kind: AstKind<'a>) {
+        self.walked.acorn.leave(kind);
         self.depth -= 1;
     }
 
