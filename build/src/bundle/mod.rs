@@ -3,6 +3,7 @@
 
 mod binary;
 mod builtins;
+mod confine;
 mod esbuild;
 mod log;
 mod metafile;
@@ -22,7 +23,8 @@ use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
 use self::reasons::{
-    Stop, broken, failed, forbidden, named_globals, printable, refuse_builtins, rejected, skip, too_large, unresolved,
+    Stop, broken, escapes, failed, forbidden, named_globals, printable, refuse_builtins, rejected, skip, too_large,
+    unresolved,
 };
 use self::stage::stage;
 use crate::bundle_paths::Rewritten;
@@ -115,6 +117,9 @@ impl Bundler {
         let pack_dir = real_path(pack_dir)?;
         let first = self.run(&pack_dir, npm, &[], &mut origins)?;
         refuse_builtins(&first.metafile, &mut origins)?;
+        if let Some((importer, says)) = confine::escape(&first.metafile, &pack_dir) {
+            return Err(escapes(importer, says, &mut origins));
+        }
         let npm_version = resolved_version(&first.metafile, &mut origins);
         let inputs = inputs(&first.metafile)?;
         let names = self.commonjs_names(&first)?;

@@ -52,6 +52,12 @@ pub(super) fn broken(how: &str) -> Stop {
     skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, &format!("The bundler {how}."))
 }
 
+pub(super) fn escapes(importer: &str, says: &str, origins: &mut Origins) -> Stop {
+    let place = origins.label(importer);
+    let reason = format!("It imports {says:?}, which leads out of its package ({place}).");
+    skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, &reason)
+}
+
 pub(super) fn too_large(size: &str) -> Stop {
     let reason = format!("The bundle has {size}; {} bytes are allowed.", PACK_LIMITS.npm_bytes);
     skip(&diagnostics::NPM_MODULE_TOO_LARGE, &reason)
