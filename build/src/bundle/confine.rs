@@ -55,13 +55,12 @@ fn allowed_roots(
         return allowed;
     }
     if let Some(subpath) = name.strip_prefix('#') {
-        // A package's own `imports` may name another package, whose name only its package.json says: any that lies in a
-        // node_modules that Node would look into.
+        // A package's own `imports` may name another package, whose name only its package.json says: any that Node would find.
         let folders = from.ancestors().map(|folder| folder.join("node_modules"));
         allowed.extend(
             folders
                 .filter(|_| !subpath.is_empty())
-                .filter_map(|folder| folder.canonicalize_utf8().ok()),
+                .flat_map(|folder| installed(&folder)),
         );
         return allowed;
     }
@@ -75,6 +74,26 @@ fn allowed_roots(
         });
     allowed.extend(found.iter().cloned());
     allowed
+}
+
+/// The real folders of the packages in a `node_modules`.
+fn installed(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
+    let list = |folder: &Utf8Path| {
+        folder
+            .read_dir_utf8()
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.into_path())
+    };
+    let (scopes, packages): (Vec<_>, Vec<_>) =
+        list(folder).partition(|path| path.file_name().is_some_and(|name| name.starts_with('@')));
+    let scoped = scopes.iter().flat_map(|scope| list(scope));
+    packages
+        .into_iter()
+        .chain(scoped)
+        .filter_map(|path| path.canonicalize_utf8().ok())
+        .collect()
 }
 
 /// The package's part of a bare specifier.
