@@ -29,13 +29,19 @@ pub(super) fn parse<'a>(allocator: &'a Allocator, text: &'a str) -> Result<Parse
     Ok(parsed)
 }
 
-/// Zero-width spaces, which oxc takes for whitespace and ECMAScript does not.
+/// Characters that oxc takes for whitespace and ECMAScript does not.
 fn no_whitespace(irregular: &[Span], text: &str) -> Option<Finding> {
+    let whitespace = |c| match c {
+        '\t' | '\n' | '\u{b}' | '\u{c}' | '\r' | '\u{2028}' | '\u{2029}' | '\u{feff}' => true,
+        // The category Zs.
+        ' ' | '\u{a0}' | '\u{1680}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => true,
+        _ => false,
+    };
     let span = irregular
         .iter()
-        .find(|span| span.source_text(text).contains('\u{200b}'))?;
+        .find(|span| !span.source_text(text).chars().all(whitespace))?;
     Some(Finding {
-        kind: FindingKind::Syntax("a zero-width space is no whitespace".to_owned()),
+        kind: FindingKind::Syntax("a character that only looks like whitespace".to_owned()),
         span: span.start as usize..span.end as usize,
     })
 }
