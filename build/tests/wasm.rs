@@ -4,13 +4,14 @@
 
 use packferry::wasm::{WasmFault, inspect};
 use packferry_core::payload::WasmDeclaration;
+use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 const INVALID: &str = "invalid WASM binary";
 
 /// A binary, what package.json declares of it, and the faults that come of it.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Case {
     name: String,
@@ -103,6 +104,24 @@ fn a_binary_cut_off_anywhere_is_no_panic() {
         for length in 0..bytes.len() {
             let faults = inspect(&bytes[..length], &case.declaration());
             assert!(faults.iter().all(|fault| !fault.message.is_empty()), "{}", case.name);
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_binary_with_changed_bytes_is_no_panic(
+        case in prop::sample::select(cases()),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = case.binary();
+        prop_assume!(!bytes.is_empty());
+        for (place, byte) in changes {
+            let place = place.index(bytes.len());
+            bytes[place] = byte;
+        }
+        for fault in inspect(&bytes, &case.declaration()) {
+            prop_assert!(fault.offset.is_none_or(|offset| offset <= bytes.len() as u64), "{fault:?}");
         }
     }
 }

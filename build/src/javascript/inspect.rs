@@ -19,7 +19,10 @@ const LEVELS: usize = 16_384;
 #[must_use]
 pub fn inspect(bytes: &[u8]) -> Inspection {
     match text(bytes) {
-        Ok(text) => inspect_text(text).unwrap_or_else(Inspection::of),
+        Ok(text) => inspect_text(text).unwrap_or_else(|mut errors| {
+            errors.sort_by_key(|error| error.span.start);
+            Inspection::of(errors)
+        }),
         Err(finding) => Inspection::of(vec![finding]),
     }
 }
@@ -54,7 +57,6 @@ fn inspect_text(text: &str) -> Result<Inspection, Vec<Finding>> {
     let (scoping, mut errors) = resolve(&parsed.program, walked.stats, &walked.acorn.tolerated);
     errors.extend_from_slice(&walked.acorn.refused);
     if !errors.is_empty() {
-        errors.sort_by_key(|error| error.span.start);
         return Err(errors);
     }
     let imports = imports(&parsed.program);

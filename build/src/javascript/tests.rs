@@ -1,5 +1,7 @@
 //! What is found in files, and where.
 
+use proptest::prelude::*;
+
 use super::{ImportKind, Inspection, inspect};
 
 /// Findings as `‹text at the place›: ‹message›`, one a line.
@@ -234,4 +236,98 @@ fn only_the_capability_and_what_is_below_it_is_the_capability() {
     };
     assert!(is_capability("@nodetool-ai/sandbox-nodetool") && is_capability("@nodetool-ai/sandbox-nodetool/"));
     assert!(!is_capability("@nodetool-ai/sandbox-nodetool2") && !is_capability("./@nodetool-ai/sandbox-nodetool"));
+}
+
+/// Fragments that make syntax interesting when they meet.
+const FRAGMENTS: [&str; 64] = [
+    "a",
+    "await ",
+    "async ",
+    "yield ",
+    "let ",
+    "const ",
+    "static ",
+    "get ",
+    "of ",
+    "from ",
+    "using ",
+    "import ",
+    "import(",
+    "import.meta",
+    "export ",
+    "default ",
+    "class ",
+    "extends ",
+    "super",
+    "this",
+    "new ",
+    "function ",
+    "function* ",
+    "=>",
+    "...",
+    "?.",
+    "??",
+    "**",
+    "=",
+    "+=",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    ";",
+    ",",
+    ":",
+    "?",
+    "!",
+    "++",
+    "-",
+    ".",
+    "/",
+    "/a(?<b>c)/v",
+    "`",
+    "${",
+    "'s'",
+    "\"\\u0061\"",
+    "1n",
+    "#x",
+    " in ",
+    "typeof ",
+    "return ",
+    "if(",
+    "else ",
+    "for(",
+    "label:",
+    "break ",
+    "\n",
+    "//",
+    "<!--",
+    "é\u{2028}\u{feff}",
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn whatever_is_inspected_has_places_in_order(parts in prop::collection::vec(prop::sample::select(&FRAGMENTS[..]), 0..40)) {
+        let source = parts.concat();
+        let Inspection { findings, imports, .. } = inspect(source.as_bytes());
+        let mut last = 0;
+        for finding in &findings {
+            prop_assert!(source.get(finding.span.clone()).is_some(), "{finding:?}");
+            prop_assert!(last <= finding.span.start);
+            last = finding.span.start;
+        }
+        for import in &imports {
+            prop_assert!(source[import.span.clone()].starts_with(['\'', '"']));
+        }
+    }
+
+    #[test]
+    fn no_bytes_are_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        for finding in inspect(&bytes).findings {
+            prop_assert!(bytes.get(finding.span).is_some());
+        }
+    }
 }
