@@ -70,10 +70,10 @@ test-wasm:
 	@$(SAY) "Testing the core on wasm32"
 	@cargo xtask wasm test --quiet --package packferry-core
 
-test-node: worker
+test-node: tools worker
 	@$(SAY) "Testing end to end in workerd"
 	@cargo xtask build-worker --package packferry-panicking-worker --out-dir dist/panicking-worker
-	@node --test tests/*.test.mjs
+	@node --test --test-concurrency="$$(node -p 'os.availableParallelism()')" tests/*.test.mjs
 
 test-client:
 	@scripts/setup.sh tests

@@ -8,7 +8,7 @@
 /** How many keys are worked on at once: more only makes them wait inside workerd. */
 const PARALLEL = 64;
 /** How long busy storage is tried again, in milliseconds, and the longest pause between two tries. */
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 const LONGEST_PAUSE = 500;
 
 const OPERATIONS = {

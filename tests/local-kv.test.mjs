@@ -19,7 +19,7 @@ after(() => rmSync(FOLDER, { recursive: true, force: true }));
 function open(...options) {
   const child = spawn(process.execPath, [SCRIPT, "--persist-to", FOLDER, ...options], {
     stdio: ["pipe", "pipe", "inherit"],
-    timeout: 60_000,
+    timeout: 120_000,
   });
   child.stdin.on("error", () => {});
   const exited = new Promise((resolve) => child.on("close", resolve));

@@ -20,7 +20,7 @@ const KILL_SWITCH = fileURLToPath(new URL("support/kill-switch.mjs", import.meta
 /** Every file below a folder, by its path in it. */
 function filesOf(folder) {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  const paths = entries.map((entry) => relative(folder, join(entry.parentPath ?? entry.path, entry.name)));
+  const paths = entries.map((entry) => relative(folder, join(entry.parentPath, entry.name)));
   return new Map(paths.sort().map((path) => [path, readFileSync(join(folder, path))]));
 }
 
@@ -42,13 +42,13 @@ test("builds in two places, two orders and two environments are the same bytes",
   const places = [
     {
       folder: "a",
-      order: ([one, two]) => [one, two],
+      order: (list) => list,
       shell: "umask 022",
       env: { TZ: "UTC", LC_ALL: "C", LANG: "C" },
     },
     {
       folder: join("another place", "far", "from the first", "node_modules", "x"),
-      order: ([one, two]) => [two, one],
+      order: (list) => list.toReversed(),
       shell: "umask 077",
       env: { TZ: "Pacific/Kiritimati", LC_ALL: "da_DK.UTF-8", LANG: "tr_TR.UTF-8", SOURCE_DATE_EPOCH: "1" },
     },
@@ -56,14 +56,14 @@ test("builds in two places, two orders and two environments are the same bytes",
   const built = [];
   for (const { folder, order, shell, env } of places) {
     const place = join(scratch("reproducible"), folder);
-    const roots = [first, second].map((list, at) => copyPacks(join(place, `root-${at}`), order([list, [...list].reverse()])[0]));
+    const roots = [first, second].map((list, at) => copyPacks(join(place, `root-${at}`), order(list)));
     const args = ["build", ...order(roots), "--out", join(place, "release")];
     const ended = await start("sh", ["-c", `${shell}; exec "$0" "$@"`, PACKFERRY, ...args], { cwd: place, env }).ended;
     assert.equal(ended.status, 1, ended.stderr);
-    built.push({ files: fingerprint(join(place, "release")), place });
+    built.push(fingerprint(join(place, "release")));
   }
-  assert.ok(Object.keys(built[0].files).length > 70, "there is something to compare");
-  assert.deepEqual(built[0].files, built[1].files);
+  assert.ok(Object.keys(built[0]).length > 70, "there is something to compare");
+  assert.deepEqual(built[0], built[1]);
 });
 
 test("nothing of a release names a place, a time or a user", { timeout: PATIENCE }, async () => {
@@ -217,7 +217,7 @@ test("exit statuses", { timeout: PATIENCE }, async (context) => {
   for (const [what, args, status] of rows) {
     await context.test(`${status}: ${what}`, async () => {
       const { stderr } = await packferry(args, { expect: status });
-      assert.equal(stderr.trim() === "" && status !== 0, false, "a failure says something");
+      assert.ok(status === 0 || stderr.trim() !== "", "a failure says something");
     });
   }
 
@@ -229,10 +229,9 @@ test("exit statuses", { timeout: PATIENCE }, async (context) => {
 
   await context.test("a release from which packs were withheld is published only when asked for", async () => {
     const args = ["publish", partial, "--local", "--persist-to", state];
-    const ended = await start(PACKFERRY, args).ended;
-    assert.ok(ended.status === 1 || ended.status === 2, String(ended.status));
-    assert.match(ended.stderr, /@acme\/hashbang/);
-    assert.match(ended.stderr, /--allow-withheld/);
+    const { stderr } = await packferry(args, { expect: 2 });
+    assert.match(stderr, /@acme\/hashbang/);
+    assert.match(stderr, /--allow-withheld/);
     await packferry([...args, "--allow-withheld"]);
   });
 
@@ -243,20 +242,29 @@ test("exit statuses", { timeout: PATIENCE }, async (context) => {
     await packferry(["publish", altered, "--local", "--persist-to", state], { expect: 2 });
   });
 
-  await context.test("2: a release that lacks an object", async () => {
-    const lacking = join(folder, "lacking");
-    cpSync(release, lacking, { recursive: true });
-    const blobs = join(lacking, "objects", "blob");
+  await context.test("2: a release with damaged objects", async () => {
+    const damaged = join(folder, "damaged");
+    cpSync(release, damaged, { recursive: true });
+    const blobs = join(damaged, "objects", "blob");
     for (const name of readdirSync(blobs)) {
       writeFileSync(join(blobs, name), "something else");
     }
     const other = join(folder, "other-state");
-    await packferry(["publish", lacking, "--local", "--persist-to", other], { expect: 2 });
+    await packferry(["publish", damaged, "--local", "--persist-to", other], { expect: 2 });
   });
 });
 
 /** Moments at which a publish is killed, in the order in which it comes to them. */
-const MOMENTS = ["blob", "graph", "closure", "manifest", "channel"].flatMap((kind) => [`before ${kind}`, `during ${kind}`]);
+const MOMENTS = [
+  "before blob",
+  "during blob",
+  "during graph",
+  "during closure",
+  "before manifest",
+  "during manifest",
+  "before channel",
+  "during channel",
+];
 
 test("a publish that is killed leaves the old release whole; run again, it finishes", { timeout: 2 * PATIENCE }, async (context) => {
   const folder = scratch("killed");

@@ -3,9 +3,9 @@
 //! something else on purpose, fixtures/vector-differences.json says what and why.
 
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { before, after, test } from "node:test";
+import { after, before, test } from "node:test";
 
 import {
   MODULES,
@@ -19,9 +19,9 @@ import {
   sha256,
 } from "./support/contract.mjs";
 import { startEdge } from "./support/edge.mjs";
-import { DIFFERENCES, VECTORS, ours } from "./support/nodetool.mjs";
+import { DIFFERENCES, PAYLOADS, VECTORS, ours } from "./support/nodetool.mjs";
 import { scratch } from "./support/project.mjs";
-import { GOOD_PACKS, build, publish, report, writePack } from "./support/release.mjs";
+import { GOOD_PACKS, build, copyPacks, publish, report, writePack } from "./support/release.mjs";
 
 /** A release that is published and served: its folder, its manifest's digest and the worker. */
 async function serve(roots, options) {
@@ -49,7 +49,16 @@ async function checkId(served, id, delivery) {
   return full;
 }
 
-/** Checks the row of an authored module or file that both deliver. */
+/** The bytes of a file: as they lie on disk, or the facade that a host entry's digest covers. */
+function bodyOf(pack, { kind, fileId, specifier }) {
+  if (kind !== "host") {
+    return readFileSync(join(GOOD_PACKS, pack.dir, fileId));
+  }
+  const { payload } = PAYLOADS.find((row) => row.specifier === specifier);
+  return Buffer.from(JSON.parse(payload).facade);
+}
+
+/** Checks the row of a module or file that both deliver. */
 async function checkRow(served, pack, row, entries) {
   const isEntry = row.specifier !== undefined;
   const delivery = {
@@ -59,12 +68,13 @@ async function checkRow(served, pack, row, entries) {
     pack: pack.name,
     version: pack.version,
     dependencies: row.dependencies.map((id) => id.slice(id.indexOf("::") + 2)),
-    body: readFileSync(join(GOOD_PACKS, pack.dir, row.fileId)),
+    body: bodyOf(pack, row),
   };
   const full = await checkId(served, row.moduleId, {
     ...delivery,
     internal: row.internal ?? false,
     wasmContract: row.wasm,
+    hostId: row.hostId,
   });
   assert.equal(sha256(full.body), row.bodySha256, `${row.moduleId}: NodeTool's bytes`);
   checkHeaders(full, ours(row.route.headers), `${row.moduleId}: NodeTool's headers`);
@@ -76,6 +86,7 @@ async function checkRow(served, pack, row, entries) {
     pinned: true,
     internal: !isPinnedEntry,
     wasmContract: isPinnedEntry ? entry.wasm : undefined,
+    hostId: entry.hostId,
   };
   await checkId(served, `${row.graphDigest}::${row.fileId}`, pinned);
   if (isEntry) {
@@ -168,21 +179,34 @@ const TRIMMED = [
   { dir: "@acme/bytes", modules: ["bom", "crlf", "empty", "ls"] },
   { dir: "@acme/unicode-ids", modules: ["ok"] },
 ];
+/** A host entry, and the operator's word on it. */
+const HOST = "@nodetool-ai/sandbox-csv";
+const REGISTRY = `[[host]]\nid = "csv"\nowner = "${HOST}"\nexports = ["parse", "stringify"]\n`;
 
-test("the good modules of withheld packs, without the bad ones", { timeout: 120_000 }, async (context) => {
-  const root = join(scratch("trimmed"), "packs");
-  const rows = TRIMMED.flatMap(({ dir, modules }) => {
-    const pack = VECTORS.packs.find((candidate) => candidate.dir === dir);
-    const kept = pack.modules.filter(({ specifier }) => modules.includes(specifier.split("/").at(-1)));
-    assert.equal(kept.length, modules.length);
-    const files = Object.fromEntries(kept.map(({ fileId }) => [fileId, readFileSync(join(GOOD_PACKS, dir, fileId))]));
-    const declared = Object.fromEntries(kept.map(({ specifier, fileId }) => [specifier.split("/").at(-1), fileId]));
-    writePack(root, { name: pack.name, version: pack.version, modules: declared, files });
-    return rowsOf({ ...pack, modules: kept, files: pack.files.filter(({ fileId }) => fileId in files) });
-  });
-  const trimmed = await serve([root], {});
+/** Writes a pack of some modules of another, and gives the rows that are about them. */
+function trim(root, { dir, modules }) {
+  const pack = VECTORS.packs.find((candidate) => candidate.dir === dir);
+  const nameOf = ({ specifier }) => specifier.split("/").at(-1);
+  const kept = pack.modules.filter((module) => modules.includes(nameOf(module)));
+  assert.equal(kept.length, modules.length, dir);
+  const files = Object.fromEntries(kept.map(({ fileId }) => [fileId, readFileSync(join(GOOD_PACKS, dir, fileId))]));
+  const declared = Object.fromEntries(kept.map((module) => [nameOf(module), module.fileId]));
+  writePack(root, { name: pack.name, version: pack.version, modules: declared, files });
+  return rowsOf({ ...pack, modules: kept, files: pack.files.filter(({ fileId }) => fileId in files) });
+}
+
+test("withheld packs without their bad modules, and a registered host entry", { timeout: 120_000 }, async (context) => {
+  const folder = scratch("trimmed");
+  const [root, registry] = [join(folder, "packs"), join(folder, "packferry.toml")];
+  const rows = TRIMMED.flatMap((pack) => trim(root, pack));
+  copyPacks(root, [HOST]);
+  writeFileSync(registry, REGISTRY);
+  rows.push(...rowsOf(VECTORS.packs.find(({ dir }) => dir === HOST)));
+  const trimmed = await serve([root], { args: ["--config", registry] });
   context.after(() => trimmed.edge.close());
   for (const { pack, row, entries } of rows) {
     await context.test(row.moduleId, () => checkRow(trimmed, pack, row, entries));
   }
+  const byFile = `${HOST}::host:csv`;
+  await context.test(byFile, async () => checkProblem(await ask(trimmed, byFile), notInstalled(byFile), byFile));
 });

@@ -16,7 +16,7 @@ import { rawRequest } from "./support/raw.mjs";
 import { build, publish } from "./support/release.mjs";
 
 const PATIENCE = 180_000;
-/** The module of the README's curl. */
+/** A module that a bundled npm entry is. */
 const EXAMPLE = "@packferry%2Fyaml";
 
 const folder = scratch("wrangler");
@@ -79,8 +79,19 @@ async function isHealthy(url) {
   }
 }
 
-test("the README's curl is of this module", () => {
-  assert.ok(readFileSync(join(ROOT, "README.md"), "utf8").includes(`${MODULES}${EXAMPLE}`));
+test("the README's curl is answered as the README shows it", { timeout: 30_000 }, async () => {
+  const lines = readFileSync(join(ROOT, "README.md"), "utf8").split("\n").map((line) => line.trim());
+  const at = lines.findIndex((line) => line.startsWith("$ curl -i localhost:8787/"));
+  const shown = lines.slice(at + 2, lines.indexOf("…", at));
+  assert.ok(at > 0 && shown.length > 3, "the README shows a curl, the status line, headers, and …");
+  const answer = await server.get(lines[at].slice("$ curl -i localhost:8787".length));
+  assert.equal(answer.status, 200);
+  const meaning = { "<graph digest>": answer.headers.get("x-content-digest"), "<SHA-256 of this body>": sha256(answer.body) };
+  for (const line of shown) {
+    const [, name, value] = /^([A-Za-z0-9-]+): (.*)$/.exec(line);
+    const expected = value.replace(/<[^>]+>/g, (placeholder) => meaning[placeholder]);
+    assert.equal(answer.headers.get(name), expected, name);
+  }
 });
 
 test("headers, body, 304 and HEAD", { timeout: 30_000 }, async () => {

@@ -9,6 +9,8 @@ const read = (name) => JSON.parse(readFileSync(join(FIXTURES, name), "utf8"));
 
 /** Per module and file, what NodeTool's route answers. */
 export const VECTORS = read("vectors.json");
+/** The canonical JSON behind each digest. */
+export const PAYLOADS = read("digest-payloads.json").payloads;
 /** Where we answer a row of the vectors differently, and why. */
 export const DIFFERENCES = read("vector-differences.json");
 /** Raw requests to NodeTool's route, with its answers. */
