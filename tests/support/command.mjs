@@ -24,7 +24,12 @@ export function start(program, args, { cwd = ROOT, env = {}, timeout = 60_000 } 
     child[stream].setEncoding("utf8").on("data", (text) => (output[stream] += text));
   }
   let late = false;
+  let over = false;
   const kill = (signal = "SIGKILL") => {
+    // Once it has ended, its number may be another's.
+    if (over) {
+      return;
+    }
     try {
       process.kill(-child.pid, signal);
     } catch {
@@ -41,6 +46,7 @@ export function start(program, args, { cwd = ROOT, env = {}, timeout = 60_000 } 
   const ended = new Promise((resolve, reject) => {
     child.on("error", reject);
     child.on("close", (status, signal) => {
+      over = true;
       clearTimeout(alarm);
       process.removeListener("exit", killAtExit);
       if (late) {
