@@ -3,19 +3,8 @@
 
 import { createCatalog, createCatalogClient, memoryCache, type Resolution } from "../src/index.js";
 import { facadeOf } from "../src/contract.js";
-import type { HostModules, Limits } from "../src/guest/index.js";
+import type { Case } from "./guest-cases.js";
 import { fixture, frameOf, recordOf, sha256, utf8 } from "./cases.js";
-
-export interface Case {
-  name: string;
-  declared: string[];
-  code: string;
-  value?: unknown;
-  valueContains?: string[];
-  error?: string[];
-  alsoUndeclared?: boolean;
-  limits?: Partial<Pick<Limits, "deadlineMs" | "heapBytes" | "stackBytes">>;
-}
 
 type Export = string | { wasm: string; as: string };
 
@@ -40,23 +29,12 @@ interface Pack {
 const document = fixture<{ packs: Record<string, Pack>; cases: Case[] }>("guest/cases.json");
 export const cases = document.cases;
 
-/** The host module that the cases' README asks every runner to register. */
-export const echoHost: HostModules = {
-  echo: {
-    pack: "@acme/echo",
-    exports: ["echo", "fail"],
-    call(exportName, args) {
-      if (exportName === "fail") throw new Error("the host refuses");
-      if (exportName === "echo") return { host: "echo", arguments: args };
-      throw new Error(`no such host function: ${exportName}`);
-    },
-  },
-};
-
 /** A module as a release has it: its digest payload, and its files in the order of the record. */
 export interface Built {
   specifier: string;
   digest: string;
+  /** The values of KV that answer its pinned ids, by key. */
+  objects: Map<string, Uint8Array<ArrayBuffer>>;
   closure: Uint8Array<ArrayBuffer>;
 }
 
@@ -75,7 +53,9 @@ export function build(declared: string): Built {
   const record = recordOf(JSON.stringify(payload), (id) => bodies.get(id)?.length ?? 0);
   const { files } = JSON.parse(record) as { files: { id: string }[] };
   const closure = frameOf(record, files.map(({ id }) => bodies.get(id) ?? utf8("")));
-  return { specifier, digest: sha256(JSON.stringify(payload)), closure };
+  const digest = sha256(JSON.stringify(payload));
+  const blobs = Array.from(bodies.values(), (body): [string, Uint8Array<ArrayBuffer>] => [`blob/${sha256(body)}`, new Uint8Array(body)]);
+  return { specifier, digest, closure, objects: new Map([...blobs, [`graph/${digest}`, utf8(record)], [`closure/${digest}`, closure]]) };
 }
 
 function payloadOf(pack: Pack, name: string, module: Module, specifier: string): { payload: object; bodies: Map<string, Uint8Array> } {
@@ -154,20 +134,4 @@ export async function resolutionOf(declared: string[]): Promise<Resolution> {
   // Two digests of one specifier are two prefetches, as the first of two declarations counts.
   const records = await Promise.all(built.map(({ specifier, digest }) => client.prefetch([{ specifier, contentDigest: digest }])));
   return createCatalog(records.flat()).resolveForExecution(built.map(({ specifier }) => specifier));
-}
-
-/** How a run of a case differs from what the case expects; undefined where it does not. */
-export function difference(expected: Case, outcome: { value: unknown } | { error: string }): string | undefined {
-  const shown = JSON.stringify(outcome);
-  const contains = (text: unknown, parts: string[]): boolean => typeof text === "string" && parts.every((part) => text.includes(part));
-  if ("error" in outcome) return expected.error && contains(outcome.error, expected.error) ? undefined : shown;
-  if (expected.valueContains) return contains(outcome.value, expected.valueContains) ? undefined : shown;
-  return "value" in expected && canonical(expected.value) === canonical(outcome.value) ? undefined : shown;
-}
-
-/** JSON with sorted keys: how values are compared. */
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, inner: unknown) =>
-    typeof inner === "object" && inner !== null && !Array.isArray(inner) ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => byUnits(a, b))) : inner,
-  );
 }

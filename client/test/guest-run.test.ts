@@ -8,7 +8,8 @@ import type { WasmContract } from "../src/contract.js";
 import { GuestError, type GuestOptions, type GuestResult, runInGuest } from "../src/guest/node.js";
 import { readBinary } from "../src/guest/wasm-binary.js";
 import { utf8 } from "./cases.js";
-import { build, cases, echoHost, resolutionOf } from "./guest-fixture.js";
+import { echoHost } from "./guest-cases.js";
+import { build, cases, resolutionOf } from "./guest-fixture.js";
 
 const none = { modules: [] };
 

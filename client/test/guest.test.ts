@@ -7,7 +7,8 @@ import { test } from "node:test";
 import { HARDEN } from "../src/guest/harden.js";
 import { GuestError, runInGuest } from "../src/guest/node.js";
 import { repository } from "./cases.js";
-import { cases, difference, echoHost, resolutionOf } from "./guest-fixture.js";
+import { difference, echoHost } from "./guest-cases.js";
+import { cases, resolutionOf } from "./guest-fixture.js";
 
 for (const expected of cases) {
   const runs: [string, string[]][] = [[expected.name, expected.declared]];

@@ -47,6 +47,8 @@ export async function startEdge({ state, vars = {}, faulty = false }) {
   await miniflare.ready;
   const direct = await miniflare.unsafeGetDirectURL();
   return {
+    /** Its origin, for clients over HTTP. */
+    url: direct.origin,
     /** A request by URL: status, headers and the body's bytes. */
     async get(path, { headers = {}, method = "GET" } = {}) {
       const response = await miniflare.dispatchFetch(`http://edge${path}`, {
