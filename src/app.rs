@@ -3,7 +3,6 @@
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, StatusCode};
 use worker::Env;
 use worker::js_sys::Array;
@@ -12,6 +11,7 @@ use worker::web_sys::{Blob, Headers, Request, Response, ResponseInit};
 
 use crate::config::Config;
 use crate::fetch::Edge;
+use crate::headers::leave_out_of_not_modified;
 use crate::kv::{Kv, KvBody};
 use crate::respond::{Answer, Content};
 use crate::warm;
@@ -81,7 +81,7 @@ pub(crate) fn warm_response(url: &str, if_none_match: Option<&str>, head: bool) 
         let init = if hit.not_modified {
             remembered(&finished.dress.not_modified, || {
                 let mut headers = finished.headers.clone();
-                headers.remove(CONTENT_LENGTH);
+                leave_out_of_not_modified(&mut headers);
                 init(StatusCode::NOT_MODIFIED, &headers)
             })
         } else {

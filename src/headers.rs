@@ -167,6 +167,13 @@ pub fn ascii_json<T: Serialize>(value: &T) -> String {
     text
 }
 
+/// Takes away what a 304 must not have: headers that are about the bytes of the very answer, which has none. Browsers that check
+/// Unencoded-Digest (Chromium does) check it against the empty body of a 304, and fail the whole request.
+pub fn leave_out_of_not_modified(headers: &mut HeaderMap) {
+    headers.remove(header::CONTENT_LENGTH);
+    headers.remove(UNENCODED_DIGEST);
+}
+
 /// The value of Unencoded-Digest: a dictionary of one byte sequence (RFC 8941).
 #[must_use]
 pub fn unencoded_digest(sha256: &[u8; 32]) -> String {

@@ -69,7 +69,7 @@ impl Dressed {
         if_none_match.is_some_and(|header| headers::matches_none(header, &self.tag))
     }
 
-    /// The answer to a client that has it: every header of the whole answer, and no body.
+    /// The answer to a client that has it: every header of the whole answer that is not about its bytes, and no body.
     pub(crate) fn not_modified<B: Body>(self) -> Answer<B> {
         answer(StatusCode::NOT_MODIFIED, self.headers, Content::Nothing)
     }
@@ -80,10 +80,14 @@ impl Dressed {
     }
 }
 
-fn answer<B: Body>(status: StatusCode, headers: Headers, content: Content<B>) -> Answer<B> {
-    let mut map = headers.into_map();
-    if status != StatusCode::NOT_MODIFIED && status != StatusCode::NO_CONTENT {
-        map.insert(header::CONTENT_LENGTH, content.len().into());
+fn answer<B: Body>(status: StatusCode, set: Headers, content: Content<B>) -> Answer<B> {
+    let mut map = set.into_map();
+    match status {
+        StatusCode::NOT_MODIFIED => headers::leave_out_of_not_modified(&mut map),
+        StatusCode::NO_CONTENT => {}
+        _ => {
+            map.insert(header::CONTENT_LENGTH, content.len().into());
+        }
     }
     let mut answer = Response::new(content);
     *answer.status_mut() = status;

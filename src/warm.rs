@@ -154,7 +154,7 @@ pub struct Hit<S: Store> {
     pub finished: Rc<Finished<S::Dress>>,
     /// Its body; nothing where the client has it.
     pub content: Content<S::Body>,
-    /// Whether the client has it: then the status is 304, and the headers lack Content-Length.
+    /// Whether the client has it: then the status is 304, and the headers lack what `leave_out_of_not_modified` takes.
     pub not_modified: bool,
 }
 

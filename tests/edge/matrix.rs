@@ -170,7 +170,8 @@ fn check(seen: &Seen, row: &Row) {
     assert_eq!(seen.header("content-type"), row.kind, "{context}");
     let mut expected: Vec<&str> = EVERYWHERE.iter().map(|(name, _)| *name).collect();
     expected.extend(["cache-control", "server-timing"]);
-    expected.extend(row.more.split_whitespace());
+    let about_bytes = |name: &str| row.status == 304 && name == "unencoded-digest";
+    expected.extend(row.more.split_whitespace().filter(|name| !about_bytes(name)));
     expected.extend(row.kind.map(|_| "content-type"));
     if !matches!(row.status, 204 | 304) {
         expected.push("content-length");

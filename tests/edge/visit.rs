@@ -5,6 +5,7 @@ use std::rc::Rc;
 use futures::executor::block_on;
 use packferry_worker::config::Config;
 use packferry_worker::fetch::Edge;
+use packferry_worker::headers::leave_out_of_not_modified;
 use packferry_worker::respond::Content;
 use packferry_worker::serve::{Request, serve};
 use packferry_worker::store::MemoryStore;
@@ -108,7 +109,7 @@ fn warm(edge: &TestEdge, request: &Request<'_>) -> Option<Seen> {
     let mut status = hit.finished.status;
     if hit.not_modified {
         status = http::StatusCode::NOT_MODIFIED;
-        headers.remove(http::header::CONTENT_LENGTH);
+        leave_out_of_not_modified(&mut headers);
     }
     let body = bytes(hit.content);
     Some(Seen {
