@@ -52,7 +52,7 @@ publish: ## Publish manifests/starter to the KV of the local worker.
 serve: ## Serve what is built and published, on PORT (8787).
 	@node scripts/serve.mjs --port "$(PORT)" $(if $(PACK),--pack "$$PACK")
 
-test: setup tools lint test-rust test-wasm test-node test-client ## Run everything that CI runs.
+test: setup tools lint test-rust test-wasm test-client test-node ## Run everything that CI runs.
 	@$(SAY) "All tests passed"
 
 lint:
