@@ -120,7 +120,9 @@ fn hostile_bundles_cost_nothing_but_themselves() {
 /// written could still be open for writing in a child that another test is starting, and then does not run.
 #[cfg(unix)]
 fn probe_by(script: &str) -> Result<Option<String>, String> {
-    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/broken-guests").join(script);
+    let program = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/broken-guests")
+        .join(script);
     let probed = Probe::new(&program).probe("export {};", &[]);
     probed
         .map(|admitted| admitted.err().map(|refusal| refusal.message))
