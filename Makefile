@@ -68,7 +68,7 @@ test-rust:
 
 test-wasm:
 	@$(SAY) "Testing the core on wasm32"
-	@cargo xtask wasm test --quiet --package packferry-core
+	@cargo xtask wasm test --package packferry-core
 
 test-node: tools worker
 	@$(SAY) "Testing end to end in workerd"
