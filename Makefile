@@ -12,7 +12,7 @@ export PORT
 PACKFERRY := target/debug/packferry
 SAY := printf '==> %s\n'
 
-.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node test-client clean
+.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node test-client test-parity parity clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -52,7 +52,7 @@ publish: ## Publish manifests/starter to the KV of the local worker.
 serve: ## Serve what is built and published, on PORT (8787).
 	@node scripts/serve.mjs --port "$(PORT)" $(if $(PACK),--pack "$$PACK")
 
-test: setup tools lint test-rust test-wasm test-client test-node ## Run everything that CI runs.
+test: setup tools lint test-rust test-wasm test-client test-node test-parity ## Run everything that CI runs.
 	@$(SAY) "All tests passed"
 
 lint:
@@ -79,6 +79,17 @@ test-client:
 	@scripts/setup.sh tests
 	@$(SAY) "Testing the client"
 	@cd client && npm test --silent
+
+test-parity:
+	@$(SAY) "Checking docs/parity.md against what the guest cases gave"
+	@node scripts/parity.mjs --check
+
+parity: ## Run the guest cases in every runtime and write docs/parity.md.
+	@scripts/setup.sh tests
+	@cargo test --quiet --package packferry-guest --test cases
+	@cd client && npm test --silent -- --test-reporter=dot
+	@node --test --test-reporter=dot tests/client-browser.test.mjs
+	@node scripts/parity.mjs
 
 clean: ## Remove everything that was built or installed here.
 	@rm -rf target dist node_modules packs/node_modules client/node_modules client/dist client/build .wrangler .packferry manifests/*/objects manifests/*/report.json

@@ -1,7 +1,7 @@
-//! What runners of `fixtures/guest/` share, in Node and in browsers: the shape of a case, the host module that the cases ask
-//! for, and when an outcome is the expected one. Knows no platform.
+//! What runners of `fixtures/guest/` share, in Node and in browsers: the shape of a case, its runs, the modules of host and platform
+//! that the cases ask for, and when an outcome is the expected one. Knows no runtime.
 
-import type { HostModules, Limits } from "../src/guest/index.js";
+import type { HostModules, Limits, PlatformModules } from "../src/guest/index.js";
 
 export interface Case {
   name: string;
@@ -11,6 +11,7 @@ export interface Case {
   valueContains?: string[];
   error?: string[];
   alsoUndeclared?: boolean;
+  platform?: boolean;
   limits?: Partial<Pick<Limits, "deadlineMs" | "heapBytes" | "stackBytes">>;
 }
 
@@ -26,6 +27,24 @@ export const echoHost: HostModules = {
     },
   },
 };
+
+/** The platform module that the README asks the runner of a case with `platform` to register. */
+const MEDIA = "@nodetool-ai/sandbox-nodetool/media";
+export const mediaPlatform: PlatformModules = {
+  [MEDIA]: {
+    exports: ["read", "fail"],
+    call(exportName, args) {
+      if (exportName === "read") return { platform: MEDIA, arguments: args };
+      throw new Error("the platform refuses");
+    },
+  },
+};
+
+/** The runs of a case, by name: with what it declares, and once more with nothing declared where it says so. */
+export function runsOf({ name, declared, alsoUndeclared }: Case): { name: string; declared: string[] }[] {
+  const first = { name, declared };
+  return alsoUndeclared ? [first, { name: `${name}, nothing declared`, declared: [] }] : [first];
+}
 
 /** How a run of a case differs from what the case expects; undefined where it does not. */
 export function difference(expected: Case, outcome: { value: unknown } | { error: string }): string | undefined {

@@ -27,7 +27,7 @@ async function fails(run: Promise<GuestResult>, kind: string, message: string | 
   return failure;
 }
 
-// The platform's modules: `fixtures/guest/` has the denials of a run that registers none.
+// The platform's modules, as an application writes them: `fixtures/guest/` has what holds in every runtime.
 
 const platform = {
   "@nodetool-ai/sandbox-nodetool/media": {

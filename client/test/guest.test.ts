@@ -2,20 +2,23 @@
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
+import { after, test } from "node:test";
 
 import { HARDEN } from "../src/guest/harden.js";
 import { GuestError, runInGuest } from "../src/guest/node.js";
 import { repository } from "./cases.js";
-import { difference, echoHost } from "./guest-cases.js";
+import { difference, echoHost, mediaPlatform, runsOf } from "./guest-cases.js";
 import { cases, resolutionOf } from "./guest-fixture.js";
+import { GuestReport } from "./guest-report.js";
+
+const report = new GuestReport("node");
+after(() => report.write());
 
 for (const expected of cases) {
-  const runs: [string, string[]][] = [[expected.name, expected.declared]];
-  if (expected.alsoUndeclared) runs.push([`${expected.name}, nothing declared`, []]);
-  for (const [name, declared] of runs) {
+  for (const { name, declared } of runsOf(expected)) {
     void test(`case ${name}`, async () => {
-      const run = runInGuest(expected.code, await resolutionOf(declared), { ...expected.limits, hosts: echoHost });
+      const platform = expected.platform ? mediaPlatform : {};
+      const run = runInGuest(expected.code, await resolutionOf(declared), { ...expected.limits, hosts: echoHost, platform });
       const outcome = await run.then(
         ({ value }) => ({ value }),
         (error: unknown) => {
@@ -23,7 +26,9 @@ for (const expected of cases) {
           return { error: error.message };
         },
       );
-      assert.equal(difference(expected, outcome), undefined);
+      const found = difference(expected, outcome);
+      report.add(name, found);
+      assert.equal(found, undefined);
     });
   }
 }

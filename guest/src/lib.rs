@@ -22,7 +22,7 @@ mod wasm;
 
 pub use error::{GuestError, GuestErrorKind};
 pub use graph::{Graph, InvalidGraph};
-pub use host::{HostCall, HostDispatcher, NoHost};
+pub use host::{HostCall, HostDispatcher, InvalidExport, NoHost, PlatformCall, PlatformModule};
 pub use limits::Limits;
 pub use run::{Outcome, Run, module_names};
 pub use script::imported_names;

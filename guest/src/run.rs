@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::engine::{self, Entry};
 use crate::error::GuestError;
 use crate::graph::Graph;
-use crate::host::{HostDispatcher, NoHost};
+use crate::host::{HostDispatcher, NoHost, PlatformModule};
 use crate::limits::Limits;
 use crate::table::ModuleTable;
 
@@ -18,7 +18,9 @@ pub struct Run {
     pub modules: Vec<Graph>,
     /// Its bounds.
     pub limits: Limits,
-    /// Answers the calls of declared host modules.
+    /// The platform's modules, which code may import undeclared; no other is served.
+    pub platform: Vec<PlatformModule>,
+    /// Answers the calls of declared host modules and of the platform's modules.
     pub host: Arc<dyn HostDispatcher>,
 }
 
@@ -34,12 +36,13 @@ pub struct Outcome {
 }
 
 impl Run {
-    /// A run of `modules` with the standard limits and no host modules.
+    /// A run of `modules` with the standard limits, and no module of a host or platform.
     #[must_use]
     pub fn new(modules: Vec<Graph>) -> Self {
         Self {
             modules,
             limits: Limits::default(),
+            platform: Vec::new(),
             host: Arc::new(NoHost),
         }
     }
@@ -55,7 +58,7 @@ impl Run {
     /// Runs `code` and gives what it returns and what it wrote.
     #[must_use]
     pub fn evaluate_with_output(&self, code: &str) -> Outcome {
-        let table = ModuleTable::new(&self.modules);
+        let table = ModuleTable::new(&self.modules, &self.platform);
         engine::evaluate(table, self.limits, &self.host, Entry::Script(code))
     }
 }

@@ -3,13 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use packferry_core::contract::WasmContract;
+use packferry_core::contract::{WasmContract, host_facade};
 use packferry_core::digest::BlobDigest;
 use packferry_core::id::FileId;
 use packferry_core::payload::GraphPayload;
 use packferry_core::record::DeliveredKind;
 
 use crate::graph::Graph;
+use crate::host::PlatformModule;
 
 /// The bridges over which generated facades call out of the guest. No other module may import one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,18 +86,21 @@ pub(crate) struct ModuleTable {
     wasm: HashMap<String, WasmModule>,
     /// Specifiers to host modules.
     hosts: HashMap<String, HostModule>,
+    /// Specifiers of the platform's modules to their exports.
+    platform: HashMap<String, Vec<String>>,
 }
 
 /// What graphs must agree about to share a file: its bytes and the files it imports.
 type Content<'a> = (BlobDigest, &'a [FileId]);
 
 impl ModuleTable {
-    /// Lays out `graphs` in the order of declaration. Of two graphs with one specifier the first counts.
+    /// Lays out `graphs` in the order of declaration, and the modules of the platform. Of two graphs with one specifier the first
+    /// counts.
     ///
     /// Guest ids are `nodetool-sandbox:<pack>|<file id>`. A graph that disagrees about a file with the graphs that got such ids
     /// before it gets ids of its own, `nodetool-sandbox:<pack>@<graph digest>|<file id>`, for all its files: two versions of a
     /// pack never share a helper.
-    pub(crate) fn new(graphs: &[Graph]) -> Self {
+    pub(crate) fn new(graphs: &[Graph], platform: &[PlatformModule]) -> Self {
         let mut table = Self::default();
         let mut shared: HashMap<String, Content<'_>> = HashMap::new();
         for graph in graphs {
@@ -117,6 +121,9 @@ impl ModuleTable {
             } else {
                 table.add(graph, &format!("{plain}@{}", graph.record().digest()));
             }
+        }
+        for module in platform {
+            table.add_platform(module);
         }
         table
     }
@@ -153,6 +160,11 @@ impl ModuleTable {
     /// The declared host module `specifier`.
     pub(crate) fn host(&self, specifier: &str) -> Option<&HostModule> {
         self.hosts.get(specifier)
+    }
+
+    /// The exports of the platform's module `specifier`.
+    pub(crate) fn platform(&self, specifier: &str) -> Option<&[String]> {
+        self.platform.get(specifier).map(Vec::as_slice)
     }
 
     fn agrees_about_facade(&self, graph: &Graph, folder: &str) -> bool {
@@ -194,6 +206,22 @@ impl ModuleTable {
             self.hosts.insert(specifier.clone(), module);
         }
         self.specifiers.insert(specifier, entry);
+    }
+
+    /// Serves a module of the platform under its specifier, also where a graph has that, too.
+    fn add_platform(&mut self, module: &PlatformModule) {
+        let specifier = module.specifier();
+        let id = format!("nodetool-sandbox:{specifier}|capability");
+        let names: Vec<&str> = module.exports().iter().map(String::as_str).collect();
+        let (host, own) = (Bridge::Host.specifier(), Bridge::Capability.specifier());
+        let facade = host_facade(specifier, &names).replacen(host, own, 1);
+        let file = ServedFile {
+            pack: specifier.to_owned(),
+            source: Source::Facade(Bridge::Capability, facade),
+        };
+        self.files.insert(id.clone(), file);
+        self.specifiers.insert(specifier.to_owned(), id);
+        self.platform.insert(specifier.to_owned(), module.exports().to_vec());
     }
 
     fn serve(&mut self, id: String, payload: &GraphPayload, source: Source) {

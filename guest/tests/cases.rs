@@ -4,16 +4,18 @@ mod fixture;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::{fs, io};
 
-use packferry_guest::{Graph, HostCall, HostDispatcher, Run};
-use serde_json::{Value, json};
+use packferry_core::digest::BlobDigest;
+use packferry_guest::{Graph, HostCall, HostDispatcher, PlatformCall, PlatformModule, Run};
+use serde_json::{Map, Value, json};
 
 use fixture::{Case, Cases, Expectation};
 
-/// The host module `echo` of the README.
-struct Echo;
+/// The host module `echo` and the platform module of the README.
+struct Embedder;
 
-impl HostDispatcher for Echo {
+impl HostDispatcher for Embedder {
     fn call(&self, call: HostCall<'_>) -> Result<Value, String> {
         match (call.host, call.pack, call.export) {
             ("echo", "@acme/echo", "echo") => Ok(json!({ "host": call.host, "arguments": call.arguments })),
@@ -21,13 +23,26 @@ impl HostDispatcher for Echo {
             _ => Err(format!("no such host function: {call:?}")),
         }
     }
+
+    fn call_platform(&self, call: PlatformCall<'_>) -> Result<Value, String> {
+        match call.export {
+            "read" => Ok(json!({ "platform": call.specifier, "arguments": call.arguments })),
+            _ => Err("the platform refuses".to_owned()),
+        }
+    }
 }
+
+const PLATFORM: &str = "@nodetool-ai/sandbox-nodetool/media";
 
 /// What went wrong with a case, if anything did.
 fn check(cases: &Cases, case: &Case, declared: &[String]) -> Result<(), String> {
     let mut run = Run::new(declared.iter().map(|name| cases.graph(name)).collect());
     run.limits = case.limits.applied();
-    run.host = Arc::new(Echo);
+    run.host = Arc::new(Embedder);
+    if case.platform {
+        let media = PlatformModule::new(PLATFORM, &["read", "fail"]);
+        run.platform = vec![media.map_err(|error| error.to_string())?];
+    }
     let result = run.evaluate(&case.code);
     let has_all = |text: &str, parts: &[String]| parts.iter().all(|part| text.contains(part.as_str()));
     let met = match (&case.expectation(), &result) {
@@ -36,28 +51,45 @@ fn check(cases: &Cases, case: &Case, declared: &[String]) -> Result<(), String> 
         (Expectation::Error(parts), Err(error)) => has_all(&error.message, parts),
         _ => false,
     };
-    if met {
-        Ok(())
-    } else {
-        Err(format!("{}: {result:?}", case.name))
-    }
+    if met { Ok(()) } else { Err(format!("{result:?}")) }
 }
 
 #[test]
 fn every_case_holds() {
+    let _ = fs::remove_file(REPORTS.to_owned() + REPORT);
     let cases = Cases::read();
-    let mut failures = Vec::new();
+    let mut runs = Map::new();
     for case in &cases.cases {
-        failures.extend(check(&cases, case, &case.declared).err());
+        let found = check(&cases, case, &case.declared);
+        runs.insert(case.name.clone(), json!(found.err()));
         if case.also_undeclared {
-            failures.extend(
-                check(&cases, case, &[])
-                    .err()
-                    .map(|failure| format!("undeclared {failure}")),
-            );
+            let found = check(&cases, case, &[]);
+            runs.insert(format!("{}, nothing declared", case.name), json!(found.err()));
         }
     }
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    write_report(&runs).unwrap();
+    let failures: Vec<_> = runs.iter().filter(|(_, found)| !found.is_null()).collect();
+    assert!(failures.is_empty(), "{failures:#?}");
+}
+
+/// Where the runtimes report for `docs/parity.md`.
+const REPORTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/parity");
+const REPORT: &str = "/native.json";
+
+/// Writes what the runs came to: by name, how the outcome differs from the expected one, if it does.
+fn write_report(runs: &Map<String, Value>) -> io::Result<()> {
+    let fixture = BlobDigest::of(fixture::CASES.as_bytes());
+    let report = json!({ "fixture": fixture.to_string(), "runs": runs });
+    fs::create_dir_all(REPORTS)?;
+    fs::write(REPORTS.to_owned() + REPORT, report.to_string())
+}
+
+#[test]
+fn exports_of_the_platform_are_identifiers() {
+    for name in ["a-b", "await", "x(){}; evil; function y", ""] {
+        let error = PlatformModule::new(PLATFORM, &["read", name]).unwrap_err();
+        assert_eq!(error.to_string(), format!("a platform module cannot export {name:?}"));
+    }
 }
 
 #[test]

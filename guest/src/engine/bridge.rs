@@ -1,4 +1,4 @@
-//! The ways out of the guest: `console`, and the bridges over which generated facades call WASM and host modules.
+//! The ways out of the guest: `console`, and the bridges over which generated facades call WASM modules, host modules and the platform.
 //!
 //! A bridge is a module whose `__call` is set from here before anything else runs. Nothing of it is a global, and the normaliser
 //! gives it to no module but the facades.
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{Shared, value};
 use crate::calls::Number;
-use crate::host::HostCall;
-use crate::table::Bridge;
+use crate::host::{HostCall, PlatformCall};
+use crate::table::{Bridge, HostModule, ModuleTable};
 
 /// What a bridge's module holds until its `__call` is set.
 const BRIDGE: &str = "export let __call; export default (call) => { __call = call; };";
@@ -28,14 +28,17 @@ pub(super) fn install<'js>(ctx: &Ctx<'js>, shared: &Rc<Shared>) -> Result<()> {
         },
     )?;
     set_bridge(ctx, Bridge::Wasm, wasm)?;
-    let for_host = Rc::clone(shared);
-    let host = Function::new(
-        ctx.clone(),
-        move |ctx: Ctx<'js>, specifier: String, export: String, arguments: JsValue<'js>| {
-            call_host(&ctx, &for_host, &specifier, &export, arguments)
-        },
-    )?;
-    set_bridge(ctx, Bridge::Host, host)
+    for bridge in [Bridge::Host, Bridge::Capability] {
+        let shared = Rc::clone(shared);
+        let call = Function::new(
+            ctx.clone(),
+            move |ctx: Ctx<'js>, specifier: String, export: String, arguments: JsValue<'js>| {
+                call_embedder(&ctx, &shared, bridge, &specifier, &export, arguments)
+            },
+        )?;
+        set_bridge(ctx, bridge, call)?;
+    }
+    Ok(())
 }
 
 fn set_bridge<'js>(ctx: &Ctx<'js>, bridge: Bridge, call: Function<'js>) -> Result<()> {
@@ -118,18 +121,20 @@ fn call_wasm<'js>(
     }
 }
 
-fn call_host<'js>(
+/// A call over one of the bridges that the embedder answers.
+fn call_embedder<'js>(
     ctx: &Ctx<'js>,
     shared: &Shared,
+    bridge: Bridge,
     specifier: &str,
     export: &str,
     arguments: JsValue<'js>,
 ) -> Result<JsValue<'js>> {
     let refuse = |message: &str| Exception::throw_message(ctx, message);
-    let Some(module) = shared.table.host(specifier) else {
+    let Some(callee) = Callee::find(&shared.table, bridge, specifier) else {
         return Err(refuse(&format!("{specifier} is not a host module of this run")));
     };
-    if !module.exports.iter().any(|name| name == export) {
+    if !callee.exports().iter().any(|name| name == export) {
         return Err(refuse(&format!("{specifier} has no function {export}")));
     }
     let arguments = value::to_json(ctx, shared, arguments).map_err(|error| refuse(&error.message))?;
@@ -138,14 +143,45 @@ fn call_host<'js>(
             "{specifier}: the arguments of {export} must be a list"
         )));
     };
-    let call = HostCall {
-        host: &module.host,
-        pack: &module.pack,
-        export,
-        arguments: &arguments,
+    let answer = match callee {
+        Callee::Host(HostModule { host, pack, .. }) => shared.host.call(HostCall {
+            host,
+            pack,
+            export,
+            arguments: &arguments,
+        }),
+        Callee::Platform(_) => shared.host.call_platform(PlatformCall {
+            specifier,
+            export,
+            arguments: &arguments,
+        }),
     };
-    match shared.host.call(call) {
+    match answer {
         Ok(value) => ctx.json_parse(value.to_string()),
         Err(message) => Err(refuse(&message)),
+    }
+}
+
+/// What a call over a bridge of the embedder's is for.
+enum Callee<'a> {
+    Host(&'a HostModule),
+    /// By its exports.
+    Platform(&'a [String]),
+}
+
+impl<'a> Callee<'a> {
+    fn find(table: &'a ModuleTable, bridge: Bridge, specifier: &str) -> Option<Self> {
+        match bridge {
+            Bridge::Host => table.host(specifier).map(Self::Host),
+            Bridge::Capability => table.platform(specifier).map(Self::Platform),
+            Bridge::Wasm => None,
+        }
+    }
+
+    fn exports(&self) -> &'a [String] {
+        match self {
+            Self::Host(module) => &module.exports,
+            Self::Platform(exports) => exports,
+        }
     }
 }
