@@ -10,7 +10,7 @@ import { newQuickJSWASMModuleFromVariant, newVariant, type QuickJSContext, type 
 import { GuestError } from "./errors.js";
 import { HARDEN } from "./harden.js";
 import type { Limits } from "./limits.js";
-import { BRIDGE, PREFIX, TOOLS } from "./prelude.js";
+import { BRIDGE, PREFIX, REPAIR, TOOLS } from "./prelude.js";
 import { bridgeSpecifier, Denial, type Phase, resolve } from "./resolve.js";
 import type { Bridge, ModuleTable } from "./table.js";
 
@@ -102,6 +102,7 @@ export class Engine {
     );
     this.#context = runtime.newContext();
     this.#evaluate(HARDEN, "harden");
+    this.#evaluate(REPAIR, "repair");
     this.#tools = this.#properties(this.#evaluate(TOOLS, "tools"));
     this.#installConsole();
     this.#setBridge(LOCKER, () => void (this.#phase = "locked"));

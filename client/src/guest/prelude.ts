@@ -66,5 +66,42 @@ export const TOOLS = String.raw`(() => {
   return { message, stack, json, show, parse, shield };
 })()`;
 
+/**
+ * Replaces `Array.prototype.push`, as that of the engine is not safe to call: quickjs-ng as quickjs-emscripten 0.32 builds it writes
+ * beyond the elements of an array whose last one was deleted, and so gives freed memory to the guest. Nothing else of the engine
+ * was found to do so, and nothing keeps the replaced function.
+ */
+export const REPAIR = String.raw`(() => {
+  "use strict";
+  const { isArray } = Array;
+  const { trunc } = Math;
+  const toObject = Object;
+  const MOST = 2 ** 53 - 1;
+  const lengthOf = (object) => {
+    const length = +object.length;
+    return length > 0 ? (length < MOST ? trunc(length) : MOST) : 0;
+  };
+  const { push } = {
+    push(item) {
+      const count = arguments.length;
+      if (count === 1 && isArray(this)) {
+        const at = this.length;
+        // Anything else is the length of a proxy.
+        if (at >>> 0 === at) {
+          this[at] = item;
+          return (this.length = at + 1);
+        }
+      }
+      if (this === undefined || this === null) throw new TypeError("push was called on " + this);
+      const object = toObject(this);
+      const length = lengthOf(object);
+      if (length + count > MOST) throw new TypeError("the array would be too long");
+      for (let at = 0; at < count; at++) object[length + at] = arguments[at];
+      return (object.length = length + count);
+    },
+  };
+  Object.defineProperty(Array.prototype, "push", { __proto__: null, value: push });
+})()`;
+
 /** What a bridge's module holds until its `__call` is set. */
 export const BRIDGE = "export let __call; export default (call) => { __call = call; };";
