@@ -24,10 +24,11 @@ export function openEdge(context, vars = {}) {
   let releases = 0;
   return {
     state,
-    /** Builds and publishes packs. */
-    async publish(roots) {
+    /** Builds and publishes packs; `options` are those of `build`. */
+    async publish(roots, options = {}) {
       releases += 1;
-      await publish(await build(roots, join(folder, `release-${releases}`)), state);
+      const release = await build(roots, join(folder, `release-${releases}`), options);
+      await publish(release, state, { args: options.withheld ? ["--allow-withheld"] : [] });
     },
     /** Puts values of KV, by key. */
     async put(objects) {

@@ -1,0 +1,157 @@
+//! The client in Node against the worker in workerd, from a signed channel to what user code returns: a cache in a directory, the guest
+//! with its worker threads, upgrades, damage, no network.
+
+import assert from "node:assert/strict";
+import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { CLIENT, requireClient } from "./client/browser.mjs";
+import { openEdge, signer } from "./client/edge.mjs";
+import { runInNode } from "./support/example.mjs";
+import { ROOT, STARTER_PACKS, requireStarterPacks, scratch } from "./support/project.mjs";
+import { GOOD_PACKS, writePack } from "./support/release.mjs";
+
+requireClient();
+const { createCatalog, createCatalogClient } = await import(join(CLIENT, "dist", "index.js"));
+const { directoryCache } = await import(join(CLIENT, "dist", "node", "index.js"));
+const { runInGuest } = await import(join(CLIENT, "dist", "guest", "node.js"));
+
+const options = { timeout: 180_000 };
+
+/** Where requests went, and with what condition and status. */
+const asked = (proxy) => proxy.taken().map(({ path, ifNoneMatch, status }) => [path.split("/")[2], ifNoneMatch, status]);
+
+/** An edge whose channel is signed, and clients that trust the key and keep what they fetched in one directory. */
+async function open(context) {
+  const edge = openEdge(context);
+  const ours = signer();
+  const directory = scratch("client-cache");
+  let proxy;
+  return {
+    directory,
+    async publish(...release) {
+      await edge.publish(...release);
+      await edge.put([["channel/stable", ours.signed(await edge.read("channel/stable"))]]);
+      proxy ??= await edge.start();
+      return proxy;
+    },
+    client: (more = {}) =>
+      createCatalogClient({ baseUrl: proxy.url, trustedKeys: [ours.trusted], cache: directoryCache(directory), ...more }),
+  };
+}
+
+/** Runs code with what was fetched for its declarations. */
+async function run(code, declarations, records, more) {
+  const resolution = createCatalog(records).resolveForExecution(declarations);
+  const { value } = await runInGuest(code, resolution, more);
+  return { value, statuses: resolution.statuses.map(({ code: status }) => status) };
+}
+
+test("the example of every starter pack, fetched, proven and run", options, async (context) => {
+  requireStarterPacks();
+  const world = await open(context);
+  const proxy = await world.publish([STARTER_PACKS]);
+  const folders = readdirSync(STARTER_PACKS, { withFileTypes: true }).filter((entry) => entry.isDirectory() && entry.name !== "node_modules");
+  assert.ok(folders.length >= 20);
+  for (const { name: folder } of folders) {
+    const root = join(STARTER_PACKS, folder);
+    const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    await context.test(manifest.name, async () => {
+      const code = readFileSync(join(root, "example.js"), "utf8");
+      const declared = manifest.nodetool.sandboxModules.map(({ name }) => (name === "." ? manifest.name : `${manifest.name}/${name}`));
+      const records = await world.client().prefetch(declared);
+      assert.ok(records.every(({ proven }) => proven));
+      assert.deepEqual(await run(code, declared, records), { value: await runInNode(code, root, manifest), statuses: [] });
+    });
+  }
+  await context.test("a process that comes later asks for the channel alone", async () => {
+    proxy.taken();
+    const declared = folders.slice(0, 3).map(({ name }) => `@packferry/${name}`);
+    await world.client().prefetch(declared);
+    assert.deepEqual(asked(proxy), [["channels", undefined, 200]]);
+  });
+});
+
+test("WASM in worker threads, and a module of the host", options, async (context) => {
+  const world = await open(context);
+  await world.publish([GOOD_PACKS], { withheld: true, args: ["--config", join(ROOT, "examples", "nodetool.packferry.toml")] });
+  const csv = { pack: "@nodetool-ai/sandbox-csv", exports: ["parse", "stringify"] };
+  const declared = ["@acme/wasm-math/math", "@nodetool-ai/sandbox-csv"];
+  const records = await world.client({ hosts: { csv } }).prefetch(declared);
+  const code = `import { add } from "@acme/wasm-math/math";
+    import { parse } from "@nodetool-ai/sandbox-csv";
+    return [await add(19, 23), await parse("a,b")];`;
+  const hosts = { csv: { ...csv, call: (name, [text]) => ({ name, cells: text.split(",") }) } };
+  assert.deepEqual(await run(code, declared, records, { hosts }), { value: [42, { name: "parse", cells: ["a", "b"] }], statuses: [] });
+  await assert.rejects(world.client().prefetch(declared), { code: "mismatch", packName: "@nodetool-ai/sandbox-csv" });
+});
+
+/** A pack with a helper; both say their version. */
+function twoFiles(folder, version) {
+  writePack(folder, {
+    name: "@acme/two",
+    version,
+    modules: { ".": "main.js" },
+    internal: ["helper.js"],
+    files: {
+      "main.js": `import { helper } from "./helper.js";\nexport const versions = () => ["${version}", helper];\n`,
+      "helper.js": `export const helper = "${version}";\n`,
+    },
+  });
+  return folder;
+}
+
+const CODE = 'import { versions } from "@acme/two";\nreturn versions();';
+
+test("an upgrade, a pin to the past, damage on disk, no network, another key", options, async (context) => {
+  const packs = scratch("client-packs");
+  const world = await open(context);
+  const proxy = await world.publish([twoFiles(packs, "1.0.0")]);
+  const [first] = await world.client().prefetch(["@acme/two"]);
+  assert.deepEqual(asked(proxy).map(([what]) => what), ["channels", "manifests", "sandbox-closures"]);
+  await world.publish([twoFiles(packs, "2.0.0")]);
+  const saved = [{ specifier: "@acme/two", resolvedPackVersion: "1.0.0", contentDigest: first.contentDigest }];
+
+  await context.test("the second run has the new version, and says that the workflow was saved with another", async () => {
+    const records = await world.client().prefetch(saved);
+    const changed = ["version-mismatch", "content-digest-mismatch"];
+    assert.deepEqual(await run(CODE, saved, records), { value: ["2.0.0", "2.0.0"], statuses: changed });
+  });
+
+  await context.test("pinned, the saved version runs, also without a network", async () => {
+    proxy.offline = true;
+    const records = await world.client({ pin: true }).prefetch(saved);
+    assert.deepEqual(await run(CODE, saved, records), { value: ["1.0.0", "1.0.0"], statuses: [] });
+    await assert.rejects(world.client().prefetch(saved), { code: "network", message: /^Channel stable could not be fetched/ });
+    proxy.offline = false;
+  });
+
+  await context.test("both versions in one run keep their own files", async () => {
+    const [old] = await world.client({ pin: true }).prefetch(saved);
+    const [now] = await world.client().prefetch(["@acme/two"]);
+    const [older, newer] = [old, now].map((record) => createCatalog([record]).resolveForExecution(["@acme/two"]).modules[0]);
+    // A run knows a module by its specifier: the old one gets another.
+    const modules = [newer, { ...older, specifier: "@acme/two/old" }];
+    const both = 'import { versions } from "@acme/two";\nimport { versions as before } from "@acme/two/old";\nreturn [versions(), before()];';
+    assert.deepEqual((await runInGuest(both, { modules })).value, [["2.0.0", "2.0.0"], ["1.0.0", "1.0.0"]]);
+  });
+
+  await context.test("what was damaged on disk is fetched again", async () => {
+    for (const name of readdirSync(world.directory)) {
+      const path = join(world.directory, name);
+      const bytes = readFileSync(path);
+      bytes[bytes.length - 1] ^= 1;
+      writeFileSync(path, bytes);
+    }
+    proxy.taken();
+    const records = await world.client().prefetch(["@acme/two"]);
+    assert.deepEqual(asked(proxy).map(([what]) => what), ["channels", "manifests", "sandbox-closures"]);
+    assert.deepEqual((await run(CODE, ["@acme/two"], records)).value, ["2.0.0", "2.0.0"]);
+  });
+
+  await context.test("a key that did not sign the channel opens nothing", async () => {
+    const message = "Channel stable failed its check: no trusted key signed it.";
+    await assert.rejects(world.client({ trustedKeys: [signer().trusted] }).prefetch(["@acme/two"]), { code: "mismatch", message });
+  });
+});
