@@ -7,6 +7,15 @@ use packferry_core::digest::BlobDigest;
 
 use crate::validate::ValidPack;
 
+/// Names the bundler in the digest payloads of npm entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BundlerIdentity {
+    /// The bundler's version.
+    pub version: String,
+    /// SHA-256 of its options.
+    pub options_digest: BlobDigest,
+}
+
 /// An npm package, bundled and admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AdmittedBundle {
@@ -18,6 +27,8 @@ pub struct AdmittedBundle {
     pub npm_version: Option<String>,
     /// The names it exports, sorted by UTF-16 code units.
     pub exports: Vec<String>,
+    /// What bundled it: this program's bundler, or, in a staged tree, the one that the tree was staged with.
+    pub bundler: BundlerIdentity,
 }
 
 /// What became of an npm package that a pack declares.

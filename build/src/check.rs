@@ -39,7 +39,9 @@ pub struct Checked {
 pub fn check(roots: &Roots, config: Option<&Utf8Path>, progress: &Progress) -> Result<Checked, Fault> {
     let bar = |packs| progress.bar("checking", packs);
     let judged = judge(roots, config, LazyBundler::that_only_reads(), bar, |ready| {
-        let Ready { shown, bytes, linked } = ready;
+        let Ready {
+            shown, bytes, linked, ..
+        } = ready;
         Ok(CheckedPack {
             shown,
             bytes,

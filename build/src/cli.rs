@@ -23,6 +23,10 @@ pub enum Command {
     Publish(PublishArgs),
     /// Build and publish locally after every save.
     Watch(WatchArgs),
+    /// Copy packs beside an application, complete, so that they build there without npm.
+    Stage(StageArgs),
+    /// Prove that a staged tree is whole, unchanged and up to date.
+    VerifyBundle(VerifyBundleArgs),
     /// Run a script in the guest and print what it returns.
     Run(RunArgs),
     /// Say who may fetch what.
@@ -112,6 +116,39 @@ pub struct WatchArgs {
     /// The folder of the local state, if it is not the project's.
     #[arg(long, value_name = "DIR")]
     pub persist_to: Option<Utf8PathBuf>,
+}
+
+/// Arguments of `packferry stage`.
+#[derive(Debug, Args)]
+pub struct StageArgs {
+    /// Folders like node_modules, or single pack directories.
+    #[arg(required = true)]
+    pub roots: Vec<Utf8PathBuf>,
+    /// The application's folder: the packs go into _sandbox in it, which is replaced as a whole.
+    #[arg(long, value_name = "DIST")]
+    pub out: Utf8PathBuf,
+    /// Registry of host modules (packferry.toml).
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Arguments of `packferry verify-bundle`.
+#[derive(Debug, Args)]
+pub struct VerifyBundleArgs {
+    /// The application's folder, which holds _sandbox.
+    pub dist: Utf8PathBuf,
+    /// Every pack under these folders has to be staged as it lies there.
+    #[arg(long, value_name = "ROOT", num_args = 1..)]
+    pub against: Vec<Utf8PathBuf>,
+    /// Registry of host modules (packferry.toml) that the packs were staged with.
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `packferry run`.

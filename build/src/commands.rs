@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::bulk;
 use crate::check;
-use crate::cli::{BuildArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs};
+use crate::cli::{BuildArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs, StageArgs, VerifyBundleArgs};
 use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::local_kv::LocalKv;
@@ -20,6 +20,8 @@ use crate::progress::Progress;
 use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
 use crate::release::Release;
 use crate::report;
+use crate::stage;
+use crate::verify_bundle;
 
 /// `packferry check`. True where every pack was in order.
 ///
@@ -56,6 +58,42 @@ pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
         report::print_line(&outcome.summary(&args.out));
     }
     Ok(outcome.report.withheld.is_empty())
+}
+
+/// `packferry stage`. True where every pack was in order, and was staged.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn stage(args: &StageArgs) -> Result<bool, Fault> {
+    let roots = roots(&args.roots)?;
+    let outcome = stage::stage(&roots, args.config.as_deref(), &args.out, &Progress::new(args.json))?;
+    if args.json {
+        report::print_json(&outcome.to_json());
+    } else {
+        report::print_findings(&outcome.findings);
+        report::print_line(&outcome.summary(&args.out));
+    }
+    Ok(outcome.staged.is_some())
+}
+
+/// `packferry verify-bundle`. True where the staged tree is whole, unchanged and up to date.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line.
+pub fn verify_bundle(args: &VerifyBundleArgs) -> Result<bool, Fault> {
+    let against = match args.against.as_slice() {
+        [] => None,
+        paths => Some(roots(paths)?),
+    };
+    let progress = Progress::new(args.json);
+    let verified = verify_bundle::verify(&args.dist, against.as_ref(), args.config.as_deref(), &progress)?;
+    if args.json {
+        report::print_json(&verified.to_json());
+    } else {
+        report::print_findings(&verified.findings);
+        report::print_line(&verified.summary(&args.dist));
+    }
+    Ok(verified.is_sound())
 }
 
 /// The search roots of a command: its arguments, or else what the environment and the working directory give.

@@ -211,6 +211,48 @@ rules! {
         "A package.json among the search roots is at most 1,048,576 bytes; a larger one is not read.",
         "If it is a pack's, make it smaller; otherwise ignore this.";
 
+    ["Staged trees"]
+    /// A staged tree's list cannot be used.
+    STAGING_LIST_INVALID = Error "staging-list-invalid",
+        "staging.json of a staged tree is a regular file, as `packferry stage` writes it.",
+        "Stage again: packferry stage ROOT... --out DIST.";
+    /// Two staged paths that are one where the case of letters does not count.
+    STAGED_CASE = Error "staged-case",
+        "Packs that are staged together, their files and their folders do not differ only in the case of letters.",
+        "Rename one of the two, or stage the packs into separate folders.";
+    /// There is no staged tree.
+    STAGED_TREE_MISSING = Error "staged-tree-missing",
+        "An application that is verified has a staged tree, the folder _sandbox.",
+        "Name the folder that packferry stage was given as --out, and see that the build copies _sandbox whole.";
+    /// A staged file is not there.
+    STAGED_FILE_MISSING = Error "staged-file-missing",
+        "Every file that staging.json lists is there.",
+        "See that the build copies every file, those in .npm included, or stage again.";
+    /// A staged file has other bytes.
+    STAGED_FILE_CHANGED = Error "staged-file-changed",
+        "Every staged file has the SHA-256 that staging.json gives it.",
+        "Stage again, after whatever changes files, such as a minifier or a conversion of line ends.";
+    /// Something lies in the tree that was not staged.
+    STAGED_FILE_EXTRA = Error "staged-file-extra",
+        "Nothing lies in a staged tree but what the staged packs declare.",
+        "Remove it, or stage again, which replaces the whole folder.";
+    /// Something in the tree is no file.
+    STAGED_FILE_IRREGULAR = Error "staged-file-irregular",
+        "Everything in a staged tree is a regular file or a folder that can be read, never a symbolic link.",
+        "See that the build copies files and makes no links, or stage again.";
+    /// The manifest or the list is not that of the staged packs.
+    STAGED_MANIFEST = Error "staged-manifest",
+        "manifest.json and staging.json are those of the staged packs.",
+        "Stage again; where packs declare host modules, stage and verify with the same --config.";
+    /// An installed pack is not staged.
+    STAGED_PACK_MISSING = Error "staged-pack-missing",
+        "Every pack under --against is staged.",
+        "Stage again: packferry stage ROOT... --out DIST.";
+    /// An installed pack is not what was staged.
+    STAGED_PACK_STALE = Error "staged-pack-stale",
+        "Every pack under --against is staged as it lies there, its npm packages included.",
+        "Stage again: packferry stage ROOT... --out DIST.";
+
     ["package.json"]
     /// A package.json that was asked for is too large.
     PACKAGE_JSON_TOO_LARGE = Error "package-json-too-large",
@@ -513,6 +555,14 @@ rules! {
     NPM_MODULE_NOT_JUDGED = Skipped "npm-module-not-judged",
         "`packferry check` bundles npm entries to judge them, where esbuild is installed; it never runs them.",
         "Install esbuild as the reason says, or see what `packferry build` makes of the entry.";
+    /// A staged pack's npm entry was not staged.
+    NPM_MODULE_NOT_STAGED = Skipped "npm-module-not-staged",
+        "An npm entry of a staged pack has a row in staging.json; it has none where it was not admitted when it was staged.",
+        "Stage the pack again from where its npm packages are installed; `packferry stage` says why an entry is refused.";
+    /// The bundle of a staged pack's npm entry is not the one that was staged.
+    NPM_MODULE_DAMAGED = Error "npm-module-damaged",
+        "The bundle of a staged npm entry is a regular file beside the packs, with the digest that staging.json gives it.",
+        "Stage again: packferry stage ROOT... --out DIST.";
     /// Two entries over one npm package, both delivered.
     NPM_MODULE_DUPLICATE = Error "npm-module-duplicate",
         "A pack has at most one entry over an npm package.",

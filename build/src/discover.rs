@@ -3,16 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use camino::Utf8PathBuf;
 use rayon::prelude::*;
 
-use crate::diagnostics::{Diagnostic, NO_PACK, UNREADABLE_DIRECTORY};
+use crate::diagnostics::{Diagnostic, NO_PACK, STAGING_LIST_INVALID, UNREADABLE_DIRECTORY};
 use crate::fault::Fault;
 use crate::package_json;
+use crate::staging::{BUNDLES, STAGED_TREE, STAGING_LIST, StagedTree};
 
 /// A directory that may hold a pack.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +28,8 @@ pub struct PackDir {
     pub named: bool,
     /// Whether another pack of the same name shadows it.
     pub standing: Standing,
+    /// The staged tree that it lies in, where that has a list: its npm entries come from there.
+    pub staged: Option<Arc<StagedTree>>,
 }
 
 /// Where a pack comes from: an installed copy shadows a staged one of the same name, silently.
@@ -36,10 +41,6 @@ pub enum Standing {
     Staged,
 }
 
-/// The name of a staged tree.
-const STAGED_ROOT: &str = "_sandbox";
-/// The list that a staged tree carries.
-const STAGING_LIST: &str = "staging.json";
 /// Children of a root that package managers keep for themselves.
 const SKIPPED: [&str; 2] = [".bin", ".cache"];
 
@@ -96,6 +97,14 @@ impl Roots {
             return Err(fault.hint("Name a pack, or a directory that holds packs, or set PACKFERRY_PACK_PATHS."));
         }
         Ok(Self(upwards))
+    }
+}
+
+impl fmt::Display for Roots {
+    /// The roots as the user would name them.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown: Vec<&str> = self.0.iter().map(|root| root.shown.as_str()).collect();
+        f.write_str(&shown.join(", "))
     }
 }
 
@@ -189,7 +198,7 @@ pub fn discover(roots: &Roots) -> Discovered {
     for root in &roots.0 {
         let before = found.dirs.len();
         if root.named && is_pack(root) {
-            let dir = pack_dir(&root.path, root.shown.clone(), true, Standing::Installed);
+            let dir = pack_dir(&root.path, root.shown.clone(), true, &Holder::INSTALLED);
             found.dirs.extend(dir);
         } else {
             search_root(root, &mut found);
@@ -207,15 +216,52 @@ pub fn discover(roots: &Roots) -> Discovered {
 /// Whether a root of the command line is to be taken as a pack: its package.json says so, or is at fault. A workspace's
 /// root has a package.json, too, and is a root all the same.
 fn is_pack(root: &Root) -> bool {
-    pack_dir(&root.path, root.shown.clone(), true, Standing::Installed)
+    pack_dir(&root.path, root.shown.clone(), true, &Holder::INSTALLED)
         .is_some_and(|dir| !matches!(package_json::read(&dir), package_json::Outcome::NotAPack))
 }
 
+/// What a root's packs have of it.
+struct Holder {
+    standing: Standing,
+    tree: Option<Arc<StagedTree>>,
+}
+
+impl Holder {
+    /// What holds ordinary packs.
+    const INSTALLED: Self = Self {
+        standing: Standing::Installed,
+        tree: None,
+    };
+
+    /// A staged tree is told by its name or its list. One whose list cannot be used is still one: its packs are judged, and have
+    /// no bundles.
+    fn of(root: &Root, encounters: &mut Vec<Encounter>) -> Self {
+        let tree = StagedTree::read(&root.path).map(|read| {
+            read.unwrap_or_else(|(message, without_bundles)| {
+                let finding = Diagnostic::new(&STAGING_LIST_INVALID, message).at(STAGING_LIST, None, None);
+                encounters.push((root.shown.clone(), finding));
+                without_bundles
+            })
+        });
+        let is_staged = tree.is_some() || root.path.file_name() == Some(OsStr::new(STAGED_TREE));
+        Self {
+            standing: if is_staged {
+                Standing::Staged
+            } else {
+                Standing::Installed
+            },
+            tree: tree.map(Arc::new),
+        }
+    }
+}
+
 fn search_root(root: &Root, found: &mut Discovered) {
-    let staged = root.path.file_name() == Some(OsStr::new(STAGED_ROOT)) || root.path.join(STAGING_LIST).is_file();
-    let standing = if staged { Standing::Staged } else { Standing::Installed };
+    let holder = Holder::of(root, &mut found.encounters);
     let mut candidates = Vec::new();
     for name in list(&root.path, &root.shown, &mut found.encounters) {
+        if holder.standing == Standing::Staged && name == BUNDLES {
+            continue;
+        }
         let path = root.path.join(&name);
         let shown = root.shown.join(&*name.to_string_lossy());
         if name.as_bytes().starts_with(b"@") {
@@ -228,7 +274,7 @@ fn search_root(root: &Root, found: &mut Discovered) {
     }
     let looked_at: Vec<(Option<PackDir>, Option<Encounter>)> = candidates
         .into_par_iter()
-        .map(|(path, shown)| look_at(&path, shown, standing))
+        .map(|(path, shown)| look_at(&path, shown, &holder))
         .collect();
     for (dir, encounter) in looked_at {
         found.dirs.extend(dir);
@@ -269,15 +315,15 @@ fn unreadable(shown: Utf8PathBuf, error: &io::Error) -> Encounter {
     (shown, Diagnostic::new(&UNREADABLE_DIRECTORY, message))
 }
 
-fn look_at(path: &Path, shown: Utf8PathBuf, standing: Standing) -> (Option<PackDir>, Option<Encounter>) {
+fn look_at(path: &Path, shown: Utf8PathBuf, holder: &Holder) -> (Option<PackDir>, Option<Encounter>) {
     match path.join("package.json").metadata() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => (None, Some(unreadable(shown, &error))),
-        _ => (pack_dir(path, shown, false, standing), None),
+        _ => (pack_dir(path, shown, false, holder), None),
     }
 }
 
 /// The directory, if it has a package.json that is a regular file or a link to one.
-fn pack_dir(path: &Path, shown: Utf8PathBuf, named: bool, standing: Standing) -> Option<PackDir> {
+fn pack_dir(path: &Path, shown: Utf8PathBuf, named: bool, holder: &Holder) -> Option<PackDir> {
     if !path.join("package.json").metadata().ok()?.is_file() {
         return None;
     }
@@ -285,7 +331,8 @@ fn pack_dir(path: &Path, shown: Utf8PathBuf, named: bool, standing: Standing) ->
         shown,
         real: path.canonicalize().ok()?,
         named,
-        standing,
+        standing: holder.standing,
+        staged: holder.tree.clone(),
     })
 }
 

@@ -148,6 +148,7 @@ mod tests {
                 real: "p".into(),
                 named: true,
                 standing: Standing::Installed,
+                staged: None,
             },
             name: PackName::parse("p").unwrap(),
             version: None,
@@ -155,6 +156,8 @@ mod tests {
             internal: Vec::new(),
             modules: Vec::new(),
             files: rows.iter().map(file).collect::<BTreeMap<_, _>>(),
+            package_json: "{}".into(),
+            skill: None,
         }
     }
 

@@ -21,15 +21,6 @@ use crate::diagnostics::HOST_NOT_REGISTERED;
 use crate::exports::exported_names;
 use crate::validate::{EntrySource, ValidFile, ValidModule, ValidPack};
 
-/// Names the bundler in the digest payloads of npm entries.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BundlerIdentity {
-    /// The bundler's version.
-    pub version: String,
-    /// SHA-256 of its options.
-    pub options_digest: packferry_core::digest::BlobDigest,
-}
-
 /// A graph, ready to be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LinkedGraph {
@@ -52,13 +43,13 @@ pub struct LinkedPack {
 ///
 /// # Errors
 /// [`InvalidRecord`] where an earlier stage let a graph through that is not closed or not acyclic: our fault, not the pack's.
-pub fn link(bundled: &BundledPack, bundler: &BundlerIdentity) -> Result<LinkedPack, InvalidRecord> {
+pub fn link(bundled: &BundledPack) -> Result<LinkedPack, InvalidRecord> {
     let pack = &bundled.pack;
     let mut modules = Vec::new();
     let mut graphs = Vec::new();
     let mut unavailable = Vec::new();
     for module in &pack.modules {
-        match graph_of(bundled, module, bundler)? {
+        match graph_of(bundled, module)? {
             Linked::Delivered(delivered) => {
                 let (entry, graph) = *delivered;
                 modules.push(entry);
@@ -78,7 +69,7 @@ pub fn link(bundled: &BundledPack, bundler: &BundlerIdentity) -> Result<LinkedPa
         name: pack.name.clone(),
         version: pack.version.clone(),
         description: pack.description.clone(),
-        digest: pack_payload(bundled, bundler).digest(),
+        digest: pack_payload(bundled).digest(),
         files: owned_files(pack, &modules),
         modules,
         unavailable,
@@ -91,7 +82,7 @@ enum Linked {
     Unavailable(&'static str),
 }
 
-fn graph_of(bundled: &BundledPack, module: &ValidModule, bundler: &BundlerIdentity) -> Result<Linked, InvalidRecord> {
+fn graph_of(bundled: &BundledPack, module: &ValidModule) -> Result<Linked, InvalidRecord> {
     let pack = &bundled.pack;
     match (&module.source, &module.declaration) {
         (EntrySource::File(id), Declaration::Js(declaration)) => {
@@ -112,7 +103,7 @@ fn graph_of(bundled: &BundledPack, module: &ValidModule, bundler: &BundlerIdenti
         }
         (EntrySource::Npm(npm), Declaration::Npm(declaration)) => match bundled.npm.get(npm) {
             Some(NpmOutcome::Admitted(bundle)) => {
-                let payload = npm_payload(pack, module, declaration, bundle, bundler);
+                let payload = npm_payload(pack, module, declaration, bundle);
                 finish(payload, bundle.exports.clone(), |_| Some(Arc::clone(&bundle.bytes)))
             }
             Some(NpmOutcome::Skipped(code)) => Ok(Linked::Unavailable(code)),
@@ -220,7 +211,6 @@ fn npm_payload(
     module: &ValidModule,
     declaration: &NpmDeclaration,
     bundle: &AdmittedBundle,
-    bundler: &BundlerIdentity,
 ) -> GraphPayload {
     GraphPayload::Npm(NpmPayload {
         package_name: pack.name.clone(),
@@ -231,8 +221,8 @@ fn npm_payload(
         npm_version: bundle.npm_version.clone(),
         declaration: declaration.clone(),
         bundler: BundlerName::Esbuild,
-        bundler_version: bundler.version.clone(),
-        options_digest: bundler.options_digest,
+        bundler_version: bundle.bundler.version.clone(),
+        options_digest: bundle.bundler.options_digest,
         source: bundle.sha256,
     })
 }
@@ -303,7 +293,7 @@ fn owned_files(pack: &ValidPack, modules: &[ModuleEntry]) -> Vec<FileEntry> {
     files
 }
 
-fn pack_payload(bundled: &BundledPack, bundler: &BundlerIdentity) -> PackPayload {
+fn pack_payload(bundled: &BundledPack) -> PackPayload {
     let pack = &bundled.pack;
     let mut internal = pack.internal.clone();
     internal.sort_by(|a, b| by_utf16(a, b));
@@ -337,8 +327,8 @@ fn pack_payload(bundled: &BundledPack, bundler: &BundlerIdentity) -> PackPayload
             id: FileId::npm(npm),
             npm_version: bundle.npm_version.clone(),
             bundler: BundlerName::Esbuild,
-            bundler_version: bundler.version.clone(),
-            options_digest: bundler.options_digest,
+            bundler_version: bundle.bundler.version.clone(),
+            options_digest: bundle.bundler.options_digest,
         });
     }
     entries.sort_by(|a, b| by_utf16(a.id.as_str(), b.id.as_str()));

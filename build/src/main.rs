@@ -42,6 +42,8 @@ fn dispatch(cli: Cli) -> Result<bool, Fault> {
         Command::Build(args) => commands::build(&args),
         Command::Publish(args) => commands::publish(&args),
         Command::Watch(args) => watch::watch(&args).map(|()| true),
+        Command::Stage(args) => commands::stage(&args),
+        Command::VerifyBundle(args) => commands::verify_bundle(&args),
         Command::Run(args) => run::run_file(&args),
         Command::Policy(PolicyCommand::Push(args)) => commands::policy_push(&args),
         Command::Policy(PolicyCommand::Token(args)) => commands::policy_token(&args),

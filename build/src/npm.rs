@@ -2,20 +2,23 @@
 //! package, or bundles that take the pack over its cap, are.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use packferry_core::digest::BlobDigest;
+use packferry_core::id::Specifier;
 use packferry_core::limits::PACK_LIMITS;
 
-use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, options_digest};
-use crate::bundled::{AdmittedBundle, BundledPack, NpmOutcome};
+use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, judge_again, options_digest};
+use crate::bundled::{AdmittedBundle, BundledPack, BundlerIdentity, NpmOutcome};
 use crate::diagnostics::{
     Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_NOT_JUDGED, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING,
-    PACK_TOO_LARGE,
+    PACK_TOO_LARGE, Severity,
 };
 use crate::fault::Fault;
-use crate::link::BundlerIdentity;
+use crate::judge::Judge;
 use crate::probe::Probe;
+use crate::staging::StagedTree;
 use crate::validate::{EntrySource, ValidPack};
 
 /// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler.
@@ -38,15 +41,24 @@ impl Tools {
             Ok(bundled) => bundled,
             Err(skip) => return Ok(Err(skip)),
         };
-        let Some(probe) = &self.probe else {
-            return Ok(Ok(bundled));
-        };
-        let probed = probe.probe(&bundled.source, &bundled.exports)?;
-        Ok(probed.map(|()| bundled).map_err(|refusal| Skip {
-            rule: &NPM_MODULE_PROBE_FAILED,
-            reason: refusal.message,
-        }))
+        match &self.probe {
+            Some(probe) => probed(bundled, probe),
+            None => Ok(Ok(bundled)),
+        }
     }
+}
+
+/// The bundle, if it is admitted.
+fn probed(bundled: Bundled, probe: &Probe) -> Result<Result<Bundled, Skip>, Fault> {
+    let probed = probe.probe(&bundled.source, &bundled.exports)?;
+    Ok(probed.map(|()| bundled).map_err(|refusal| Skip {
+        rule: &NPM_MODULE_PROBE_FAILED,
+        reason: refusal.message,
+    }))
+}
+
+fn program() -> Result<PathBuf, Fault> {
+    std::env::current_exe().map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))
 }
 
 impl LazyBundler {
@@ -59,7 +71,40 @@ impl LazyBundler {
         }
     }
 
-    fn bundle(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
+    /// The bundle of the module `specifier` over the npm package `name`, with what made it.
+    fn bundle(
+        &self,
+        pack: &ValidPack,
+        specifier: &Specifier,
+        name: &str,
+    ) -> Result<Result<(Bundled, BundlerIdentity), Skip>, Fault> {
+        match &pack.dir.staged {
+            Some(tree) => self.take(tree, specifier, name),
+            None => Ok(self.make(pack, name)?.map(|bundled| (bundled, identity()))),
+        }
+    }
+
+    /// A staged tree's own bundle, judged as if it had been made now. Asks neither npm nor the bundler.
+    fn take(
+        &self,
+        tree: &StagedTree,
+        specifier: &Specifier,
+        name: &str,
+    ) -> Result<Result<(Bundled, BundlerIdentity), Skip>, Fault> {
+        let (row, source) = match tree.bundle(specifier, name) {
+            Ok(found) => found,
+            Err(skip) => return Ok(Err(skip)),
+        };
+        let program = program()?;
+        let judged = judge_again(&Judge::new(&program), source, row.npm_version.clone())?;
+        let judged = match judged {
+            Ok(bundled) if !self.only_reads => probed(bundled, &Probe::new(&program))?,
+            judged => judged,
+        };
+        Ok(judged.map(|bundled| (bundled, row.bundler())))
+    }
+
+    fn make(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
         match self.get() {
             Ok(tools) => tools.bundle(pack, name),
             Err(fault) if self.only_reads => Ok(Err(Skip {
@@ -75,9 +120,7 @@ impl LazyBundler {
         if let Some(tools) = &*slot {
             return Ok(Arc::clone(tools));
         }
-        let program = std::env::current_exe();
-        let program =
-            program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
+        let program = program()?;
         let found = Arc::new(Tools {
             bundler: Bundler::locate(&program)?,
             probe: (!self.only_reads).then(|| Probe::new(&program)),
@@ -87,7 +130,7 @@ impl LazyBundler {
     }
 }
 
-/// What digest payloads say about the bundler.
+/// What digest payloads say about the bundler of this program.
 #[must_use]
 pub fn identity() -> BundlerIdentity {
     BundlerIdentity {
@@ -96,19 +139,20 @@ pub fn identity() -> BundlerIdentity {
     }
 }
 
-/// Bundles the npm packages that `pack` declares, and probes the bundles. None where the pack is at fault.
+/// Bundles the npm packages that `pack` declares, or takes their bundles from its staged tree, and probes them. None where the pack
+/// is at fault.
 ///
 /// # Errors
 /// A [`Fault`] where the bundler is missing or does not run.
 pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<BundledPack>, Vec<Diagnostic>), Fault> {
     let mut npm = BTreeMap::new();
     let mut diagnostics = Vec::new();
-    for name in npm_names(&pack) {
+    for (specifier, name) in npm_entries(&pack) {
         if npm.contains_key(name) {
             continue;
         }
-        let outcome = match bundler.bundle(&pack, name)? {
-            Ok(bundled) => admit(&pack, name, bundled, &mut diagnostics),
+        let outcome = match bundler.bundle(&pack, specifier, name)? {
+            Ok((bundled, made_by)) => admit(&pack, name, bundled, made_by, &mut diagnostics),
             Err(skip) => skipped(&pack, name, &skip, &mut diagnostics),
         };
         npm.insert(name.to_owned(), outcome);
@@ -116,20 +160,26 @@ pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<
     let faults = check_duplicates(&pack, &npm)
         .into_iter()
         .chain(check_total(&pack, &npm));
-    let before = diagnostics.len();
     diagnostics.extend(faults);
-    let good = diagnostics.len() == before;
+    let good = diagnostics.iter().all(|found| found.rule.severity != Severity::Error);
     Ok((good.then_some(BundledPack { pack, npm }), diagnostics))
 }
 
-fn npm_names(pack: &ValidPack) -> impl Iterator<Item = &str> {
+/// The npm entries of a pack: each module with the npm package behind it.
+fn npm_entries(pack: &ValidPack) -> impl Iterator<Item = (&Specifier, &str)> {
     pack.modules.iter().filter_map(|module| match &module.source {
-        EntrySource::Npm(name) => Some(name.as_str()),
+        EntrySource::Npm(name) => Some((&module.specifier, name.as_str())),
         EntrySource::File(_) | EntrySource::Host(_) | EntrySource::UnregisteredHost => None,
     })
 }
 
-fn admit(pack: &ValidPack, name: &str, bundled: Bundled, diagnostics: &mut Vec<Diagnostic>) -> NpmOutcome {
+fn admit(
+    pack: &ValidPack,
+    name: &str,
+    bundled: Bundled,
+    bundler: BundlerIdentity,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> NpmOutcome {
     for warning in &bundled.warnings {
         diagnostics.push(Diagnostic::new(
             &NPM_MODULE_WARNING,
@@ -142,6 +192,7 @@ fn admit(pack: &ValidPack, name: &str, bundled: Bundled, diagnostics: &mut Vec<D
         bytes,
         npm_version: bundled.npm_version,
         exports: bundled.exports,
+        bundler,
     })
 }
 
@@ -156,7 +207,7 @@ fn skipped(pack: &ValidPack, name: &str, skip: &Skip, diagnostics: &mut Vec<Diag
 /// Two delivered modules of one pack would share a file id.
 fn check_duplicates(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Vec<Diagnostic> {
     let twice = npm.iter().filter(|(name, outcome)| {
-        matches!(outcome, NpmOutcome::Admitted(_)) && npm_names(pack).filter(|other| other == name).count() > 1
+        matches!(outcome, NpmOutcome::Admitted(_)) && npm_entries(pack).filter(|(_, other)| other == name).count() > 1
     });
     twice
         .map(|(name, _)| {

@@ -1,13 +1,15 @@
 //! Reading files of packs: opened first, then checked through the open handle, so that nothing swapped in between is ever
 //! read. Inside a pack no link is followed at any step of a path, so no file outside it is opened.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use packferry_core::id::FileId;
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
 use crate::discover::reason;
@@ -94,7 +96,7 @@ impl<'a> PackRoot<'a> {
     /// # Errors
     /// [`Unread`].
     pub fn open_file(&self, id: &FileId, limit: u64) -> Result<Opened, Unread> {
-        match self.walk(id.as_str()) {
+        match self.walk(id.as_str(), READ) {
             Ok(handle) => Opened::of(handle, limit),
             // What a link at the end, or a step that is no directory gives; which it was decides the message only.
             Err(Errno::LOOP | Errno::NOTDIR | Errno::MLINK) => Err(self.obstacle(id.as_str())),
@@ -104,6 +106,26 @@ impl<'a> PackRoot<'a> {
         }
     }
 
+    /// Tells `each` the name of everything in the directory at `path`, in no order; the root itself is at `.`.
+    ///
+    /// # Errors
+    /// [`Unread`], also where the directory is none.
+    pub fn list(&self, path: &str, mut each: impl FnMut(&OsStr)) -> Result<(), Unread> {
+        let handle = match self.walk(path, READ | OFlags::DIRECTORY) {
+            Ok(handle) => handle,
+            Err(Errno::LOOP | Errno::MLINK) => return Err(Unread::Symlink),
+            Err(errno) => return Err(errno.into()),
+        };
+        for entry in Dir::read_from(handle)? {
+            let entry = entry?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name != "." && name != ".." {
+                each(name);
+            }
+        }
+        Ok(())
+    }
+
     /// Whether the path of a file ends in a link, to whatever it may lead.
     #[must_use]
     pub fn is_link(&self, id: &FileId) -> bool {
@@ -111,9 +133,9 @@ impl<'a> PackRoot<'a> {
     }
 
     /// Opens `path`, step by step, from the held directory.
-    fn walk(&self, path: &str) -> Result<OwnedFd, Errno> {
+    fn walk(&self, path: &str, how: OFlags) -> Result<OwnedFd, Errno> {
         let Some((directories, name)) = path.rsplit_once('/') else {
-            return rustix::fs::openat(&self.handle, path, READ | OFlags::NOFOLLOW, Mode::empty());
+            return rustix::fs::openat(&self.handle, path, how | OFlags::NOFOLLOW, Mode::empty());
         };
         let mut directories = directories.split('/');
         let first = directories.next().unwrap_or_default();
@@ -121,7 +143,7 @@ impl<'a> PackRoot<'a> {
         for step in directories {
             directory = rustix::fs::openat(&directory, step, STEP, Mode::empty())?;
         }
-        rustix::fs::openat(&directory, name, READ | OFlags::NOFOLLOW, Mode::empty())
+        rustix::fs::openat(&directory, name, how | OFlags::NOFOLLOW, Mode::empty())
     }
 
     /// What stood in the way of `path`, told by where it leads. Opens nothing.

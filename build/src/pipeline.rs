@@ -97,6 +97,8 @@ pub struct Ready {
     pub shown: Utf8PathBuf,
     /// Bytes of all its files, reached or not, bundled npm entries included.
     pub bytes: u64,
+    /// What it authored.
+    pub pack: ValidPack,
     /// Its graphs and its entry in the manifest.
     pub linked: LinkedPack,
 }
@@ -215,6 +217,9 @@ impl Line<'_> {
         let mut findings = Vec::new();
         let mut valid = Vec::new();
         for raw in candidates {
+            if is_shadowed(&raw, &valid) {
+                continue;
+            }
             let about = Subject {
                 pack: raw.name.as_ref().map(PackName::to_string),
                 shown: raw.dir.shown.clone(),
@@ -239,15 +244,25 @@ impl Line<'_> {
         let Some(bundled) = bundled else {
             return Ok((None, findings));
         };
-        let linked = link(&bundled, &npm::identity())
-            .map_err(|error| Fault::new(format!("linking {} failed: {error}", bundled.pack.name)))?;
+        let linked =
+            link(&bundled).map_err(|error| Fault::new(format!("linking {} failed: {error}", bundled.pack.name)))?;
         let bytes = npm::total_bytes(&bundled.pack, &bundled.npm);
-        let shown = about.shown;
-        Ok((Some(Ready { shown, bytes, linked }), findings))
+        let ready = Ready {
+            shown: about.shown,
+            bytes,
+            pack: bundled.pack,
+            linked,
+        };
+        Ok((Some(ready), findings))
     }
 }
 
 type Candidate = (ValidPack, Vec<Finding>);
+
+/// Whether a good pack of the same name stands before this one, which is then not even looked at.
+fn is_shadowed(raw: &RawPack, valid: &[Candidate]) -> bool {
+    valid.iter().any(|(pack, _)| pack.dir.standing < raw.dir.standing)
+}
 
 /// The one pack that answers to its name. An installed copy shadows a staged one without a word; two of equal standing drop the
 /// name.

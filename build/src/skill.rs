@@ -1,6 +1,8 @@
 //! SKILL.md: what a pack says about itself (pack contract, section 4). Nothing here withholds a pack; a SKILL.md at fault is as
 //! good as none.
 
+use std::sync::Arc;
+
 use packferry_core::id::FileId;
 use packferry_core::limits::PACK_LIMITS;
 
@@ -24,20 +26,37 @@ pub struct Skill {
     pub description: String,
 }
 
+/// The SKILL.md of a pack.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SkillFile {
+    /// Its bytes, where it could be read.
+    pub bytes: Option<Arc<[u8]>>,
+    /// What it states, where it is in order.
+    pub says: Option<Skill>,
+}
+
 /// Reads the SKILL.md of a pack.
-pub fn read(root: &PackRoot<'_>, label: &str, findings: &mut Findings) -> Option<Skill> {
-    let id = FileId::parse(SKILL_MD).ok()?;
+pub fn read(root: &PackRoot<'_>, label: &str, findings: &mut Findings) -> SkillFile {
+    let mut file = SkillFile::default();
+    let Ok(id) = FileId::parse(SKILL_MD) else { return file };
     let reason = match root.open_file(&id, PACK_LIMITS.skill_bytes).and_then(Opened::read) {
-        Ok(bytes) => match parse(&String::from_utf8_lossy(&bytes)) {
-            Ok(skill) => return Some(skill),
-            Err(reason) => reason.to_owned(),
-        },
+        Ok(bytes) => {
+            let parsed = parse(&String::from_utf8_lossy(&bytes));
+            file.bytes = Some(bytes.into());
+            match parsed {
+                Ok(skill) => {
+                    file.says = Some(skill);
+                    return file;
+                }
+                Err(reason) => reason.to_owned(),
+            }
+        }
         Err(Unread::Missing) if !root.is_link(&id) => {
             findings.push(Diagnostic::new(
                 &SKILL_MISSING,
                 format!("{label}: there is no SKILL.md"),
             ));
-            return None;
+            return file;
         }
         Err(Unread::Missing | Unread::Symlink | Unread::Escapes) => "it is a symbolic link".to_owned(),
         Err(Unread::NotRegular) => "it is not a regular file".to_owned(),
@@ -48,7 +67,7 @@ pub fn read(root: &PackRoot<'_>, label: &str, findings: &mut Findings) -> Option
     };
     let message = format!("{label}: SKILL.md is not used: {reason}");
     findings.push(Diagnostic::new(&SKILL_INVALID, message).at(SKILL_MD, None, None));
-    None
+    file
 }
 
 /// Parses the text of a SKILL.md.

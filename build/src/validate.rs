@@ -15,7 +15,7 @@ use crate::javascript::Inspector;
 use crate::pack_files::PackRoot;
 use crate::package_json::RawPack;
 use crate::registry::Registry;
-use crate::skill;
+use crate::skill::{self, SkillFile};
 
 mod files;
 mod hosts;
@@ -102,6 +102,10 @@ pub struct ValidPack {
     pub modules: Vec<ValidModule>,
     /// All authored files, public and internal, reached or not.
     pub files: BTreeMap<FileId, ValidFile>,
+    /// The exact text of package.json.
+    pub package_json: Arc<str>,
+    /// The bytes of SKILL.md, where there is one that could be read, whatever it says.
+    pub skill: Option<Arc<[u8]>>,
 }
 
 /// What the rules are applied with.
@@ -134,14 +138,14 @@ pub fn validate(mut raw: RawPack, rules: Rulebook<'_>) -> Result<(Option<ValidPa
     wire::check_dependencies(&mut raw, &files);
     wire::check_contracts(&mut raw);
     hosts::check_all(&mut raw, rules.registry);
-    let description = skill::read(&root, &raw.label, &mut raw.findings).map(|skill| skill.description);
-    Ok(accept(raw, files, description, rules.registry))
+    let skill = skill::read(&root, &raw.label, &mut raw.findings);
+    Ok(accept(raw, files, skill, rules.registry))
 }
 
 fn accept(
     raw: RawPack,
     files: BTreeMap<FileId, ValidFile>,
-    description: Option<String>,
+    skill: SkillFile,
     registry: Option<&Registry>,
 ) -> (Option<ValidPack>, Vec<Diagnostic>) {
     let withheld = raw.findings.has_errors();
@@ -162,10 +166,12 @@ fn accept(
         dir: raw.dir,
         name,
         version: raw.version,
-        description,
+        description: skill.says.map(|skill| skill.description),
         internal: raw.internal.into_iter().map(|file| file.text).collect(),
         modules,
         files,
+        package_json: raw.text,
+        skill: skill.bytes,
     });
     (pack, raw.findings.into_vec())
 }

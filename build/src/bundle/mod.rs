@@ -1,6 +1,7 @@
 //! npm entries: one package becomes one ECMAScript module, bundled by the pinned esbuild binary, without a path of the machine
 //! in it, scanned for what the guest lacks. The only place that knows esbuild.
 
+mod again;
 mod binary;
 mod builtins;
 mod confine;
@@ -18,6 +19,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::digest::BlobDigest;
 use packferry_core::limits::PACK_LIMITS;
 
+pub use self::again::judge_again;
 use self::esbuild::{Output, Run};
 use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
@@ -57,7 +59,7 @@ pub struct Bundled {
     pub exports: Vec<String>,
     /// What may not work in the guest, a sentence each.
     pub warnings: Vec<String>,
-    /// The files that went into it, sorted by path.
+    /// The files that went into it, sorted by path; none of a bundle that was staged.
     pub inputs: Vec<BundleInput>,
 }
 

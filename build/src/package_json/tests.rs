@@ -13,6 +13,7 @@ fn dir(named: bool) -> PackDir {
         real: "/nowhere/packs/folder".into(),
         named,
         standing: Standing::Installed,
+        staged: None,
     }
 }
 

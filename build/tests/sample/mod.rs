@@ -5,7 +5,7 @@ use std::path::Path;
 
 use packferry::bundled::BundledPack;
 use packferry::discover::{PackDir, Standing};
-use packferry::link::{BundlerIdentity, link};
+use packferry::link::link;
 use packferry::release::{BuildReport, Release, ReleaseWriter};
 use packferry::validate::{EntrySource, ExportNames, ValidFile, ValidModule, ValidPack};
 use packferry_core::digest::BlobDigest;
@@ -40,6 +40,7 @@ pub(crate) fn pack(name: &str, version: &str, source: &str) -> BundledPack {
                 real: "pack".into(),
                 named: true,
                 standing: Standing::Installed,
+                staged: None,
             },
             name,
             version: Some(version.into()),
@@ -51,6 +52,8 @@ pub(crate) fn pack(name: &str, version: &str, source: &str) -> BundledPack {
                 source: EntrySource::File(id.clone()),
             }],
             files: BTreeMap::from([(id, file)]),
+            package_json: "{}".into(),
+            skill: None,
         },
         npm: BTreeMap::new(),
     }
@@ -59,14 +62,10 @@ pub(crate) fn pack(name: &str, version: &str, source: &str) -> BundledPack {
 /// Links `packs`, writes their release into `dir` and reads it back.
 pub(crate) fn write_release(dir: &Path, packs: &[BundledPack]) -> Release {
     let dir = dir.try_into().unwrap();
-    let bundler = BundlerIdentity {
-        version: "0".into(),
-        options_digest: BlobDigest::of(b"{}"),
-    };
     let writer = ReleaseWriter::open(dir).unwrap();
     let mut entries = Vec::new();
     for pack in packs {
-        let linked = link(pack, &bundler).unwrap();
+        let linked = link(pack).unwrap();
         writer.write_pack(&linked).unwrap();
         entries.push(linked.entry);
     }

@@ -1,0 +1,51 @@
+//! A bundle that was made before and staged: judged again as when it was made. Its library is not at hand, so places are lines of the
+//! bundle, and there are no paths to take out.
+
+use std::collections::HashMap;
+
+use super::reasons::{Stop, forbidden, printable, rejected, too_large};
+use super::{Bundled, Skip};
+use crate::excerpt::Position;
+use crate::fault::Fault;
+use crate::judge::{Judge, Judgement};
+use crate::scan::{Finding, Verdict};
+
+/// Scans the bundle `source`, made from version `npm_version` of its package.
+///
+/// # Errors
+///
+/// A fault where the judge cannot be asked. What is wrong with the bundle is a [`Skip`].
+pub fn judge_again(judge: &Judge, source: String, npm_version: Option<String>) -> Result<Result<Bundled, Skip>, Fault> {
+    match try_again(judge, source, npm_version) {
+        Ok(bundled) => Ok(Ok(bundled)),
+        Err(Stop::Skip(skip)) => Ok(Err(skip)),
+        Err(Stop::Fault(fault)) => Err(fault),
+    }
+}
+
+fn try_again(judge: &Judge, source: String, npm_version: Option<String>) -> Result<Bundled, Stop> {
+    let verdict = match judge.judge(source.clone(), HashMap::new())? {
+        Judgement::Read(_, verdict) => verdict,
+        Judgement::TooLarge(length) => return Err(too_large(&format!("{length} bytes"))),
+        Judgement::Unreadable(why) => return Err(rejected(&why)),
+    };
+    let line = |finding: &Finding| Position::of(&source, finding.offset).line;
+    let named = |finding: &Finding| format!("{:?} (line {} of the bundle)", finding.what, line(finding));
+    match verdict {
+        Verdict::Rejected(finding) => Err(rejected(&format!("{} (line {})", finding.what, line(&finding)))),
+        Verdict::Forbidden(findings) => Err(forbidden(&findings.iter().map(named).collect::<Vec<_>>())),
+        Verdict::Accepted(accepted) => {
+            let warning = |finding| {
+                let named = named(finding);
+                printable(&format!("It looks for {named} and will not find it in the guest."))
+            };
+            Ok(Bundled {
+                npm_version,
+                exports: accepted.exports,
+                warnings: accepted.detected.iter().map(warning).collect(),
+                inputs: Vec::new(),
+                source,
+            })
+        }
+    }
+}

@@ -1,0 +1,488 @@
+//! `packferry verify-bundle`: proves a staged tree. Nothing in it is believed: first every file is held against the list, then the packs
+//! are judged like any others, then the list and the manifest against what staging these packs would write, then all of it against
+//! the installed packs. Each step wants the one before it to have found nothing, so what was tampered with is never parsed or run.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fs::{self, File, TryLockError};
+
+use camino::Utf8Path;
+use packferry_core::digest::{BlobDigest, ManifestDigest};
+use packferry_core::id::{FileId, PackName};
+use packferry_core::manifest::{PackEntry, Root, find_pack, parse_packs};
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use crate::commands;
+use crate::diagnostics::{
+    Diagnostic, Findings, NPM_MODULE_NOT_STAGED, Rule, STAGED_FILE_CHANGED, STAGED_FILE_EXTRA, STAGED_FILE_IRREGULAR,
+    STAGED_FILE_MISSING, STAGED_MANIFEST, STAGED_PACK_MISSING, STAGED_PACK_STALE, STAGED_TREE_MISSING,
+    STAGING_LIST_INVALID, Severity,
+};
+use crate::discover::{Roots, reason};
+use crate::fault::Fault;
+use crate::finding::{Finding, Subject};
+use crate::npm::LazyBundler;
+use crate::pack_files::{Opened, PackRoot, Unread};
+use crate::package_json::quoted;
+use crate::pipeline::judge;
+use crate::progress::Progress;
+use crate::stage::{Documents, Share};
+use crate::staging::{
+    BUNDLES, DOCUMENT_BYTES, MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, described,
+    pack_of, read_document, shard_path,
+};
+
+/// What a verification found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// The manifest's digest; None where the tree is not as it was staged.
+    pub manifest: Option<ManifestDigest>,
+    /// How many packs the tree has, as far as its list could be read.
+    pub packs: usize,
+    /// How many files the list names, itself among them.
+    pub files: usize,
+    /// Everything that was found; each is an error, or tells why there is one.
+    pub findings: Vec<Finding>,
+}
+
+impl Verified {
+    /// Whether the tree is whole, sound and up to date.
+    #[must_use]
+    pub fn is_sound(&self) -> bool {
+        self.findings.is_empty()
+    }
+
+    /// One line for a person.
+    #[must_use]
+    pub fn summary(&self, dist: &Utf8Path) -> String {
+        let tree = dist.join(STAGED_TREE);
+        match (&self.manifest, self.findings.len()) {
+            (Some(manifest), 0) => {
+                let Self { packs, files, .. } = self;
+                format!("{tree} is as it was staged: {packs} packs, {files} files, manifest {manifest}")
+            }
+            (_, count) => format!("{tree} is not as it should be: {count} findings"),
+        }
+    }
+
+    /// The report of `--json`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "version": 1,
+            "sound": self.is_sound(),
+            "manifest": self.manifest,
+            "packs": self.packs,
+            "files": self.files,
+            "diagnostics": self.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// Verifies the staged tree in `dist`, and that it has what lies under `against`.
+///
+/// # Errors
+/// A [`Fault`] of ours or of the command line. What is wrong with the tree is a finding.
+pub fn verify(
+    dist: &Utf8Path,
+    against: Option<&Roots>,
+    config: Option<&Utf8Path>,
+    progress: &Progress,
+) -> Result<Verified, Fault> {
+    let _lock = lock(dist)?;
+    let tree = dist.join(STAGED_TREE);
+    let mut verified = Verified::default();
+    let mut found = Findings::default();
+    let Some(list) = read_tree(&tree, &mut found) else {
+        verified.findings = placed(&tree, found);
+        return Ok(verified);
+    };
+    verified.files = list.files.len() + 1;
+    verified.packs = files_by_pack(&list).len();
+    verified.findings = placed(&tree, found);
+    if verified.is_sound() {
+        let packs = judge_packs(&tree, config, progress, &mut verified.findings)?;
+        if verified.is_sound() {
+            verified.manifest = check_documents(&tree, &list, packs, &mut verified.findings)?;
+        }
+    }
+    if let Some(roots) = against.filter(|_| verified.is_sound()) {
+        verified.findings = compare(&tree, &list, roots, config, progress)?;
+    }
+    Ok(verified)
+}
+
+/// Keeps `packferry stage` out of `dist` for as long as the file lives. Where the medium knows no locks, nothing stages there either.
+fn lock(dist: &Utf8Path) -> Result<File, Fault> {
+    let folder = File::open(dist).and_then(|folder| Ok((folder.metadata()?.is_dir(), folder)));
+    match folder {
+        Ok((true, folder)) => match folder.try_lock_shared() {
+            Err(TryLockError::WouldBlock) => {
+                Err(Fault::new(format!("packferry stage is writing into {dist}")).hint("Wait for it."))
+            }
+            Ok(()) | Err(TryLockError::Error(_)) => Ok(folder),
+        },
+        Ok((false, _)) => Err(Fault::new(format!("{dist} is no directory"))
+            .hint("Name the folder that packferry stage was given as --out.")),
+        Err(error) => Err(Fault::new(format!("{dist} cannot be read: {}", reason(&error)))),
+    }
+}
+
+/// The list of the tree, if there is one; each file that it names was held against its digest, and nothing else lies there.
+fn read_tree(tree: &Utf8Path, found: &mut Findings) -> Option<StagingList> {
+    let missing = |what: &str| {
+        let message = format!("{STAGED_TREE} {what}");
+        Diagnostic::new(&STAGED_TREE_MISSING, message)
+    };
+    let real = match fs::symlink_metadata(tree) {
+        Ok(metadata) if metadata.is_dir() => tree.as_std_path().canonicalize(),
+        Ok(_) => {
+            found.push(missing("is not a folder"));
+            return None;
+        }
+        Err(error) => Err(error),
+    };
+    let real = real.map_err(|error| missing(&format!("cannot be read: {}", reason(&error))));
+    let real = real.map_err(|finding| found.push(finding)).ok()?;
+    let root = PackRoot::open(&real).map_err(|unread| missing(&described(&unread)));
+    let root = root.map_err(|finding| found.push(finding)).ok()?;
+    let list = match read_document(&root, STAGING_LIST) {
+        Ok(bytes) => StagingList::parse(&bytes),
+        Err(unread) => Err(described(&unread)),
+    };
+    let invalid = |what: String| {
+        let message = format!("{STAGING_LIST} {what}");
+        Diagnostic::new(&STAGING_LIST_INVALID, message).at(STAGING_LIST, None, None)
+    };
+    let list = list.map_err(|what| found.push(invalid(what))).ok()?;
+    let files: Vec<Option<Diagnostic>> = list.files.par_iter().map(|file| check_file(&root, file)).collect();
+    found.extend(files.into_iter().flatten());
+    check_nothing_else(&root, &list, found);
+    Some(list)
+}
+
+/// A file is there, is a file, and has the bytes that were staged.
+fn check_file(root: &PackRoot<'_>, file: &StagedFile) -> Option<Diagnostic> {
+    let path = &file.path;
+    match root.open_file(path, DOCUMENT_BYTES).and_then(Opened::read) {
+        Ok(bytes) if BlobDigest::of(&bytes) == file.sha256 => None,
+        Ok(_) => Some(about(
+            &STAGED_FILE_CHANGED,
+            path.as_str(),
+            "has not the bytes that were staged",
+        )),
+        Err(Unread::Missing) if !root.is_link(path) => Some(about(&STAGED_FILE_MISSING, path.as_str(), "is missing")),
+        Err(Unread::Missing) => Some(about(&STAGED_FILE_IRREGULAR, path.as_str(), "is a symbolic link")),
+        Err(unread @ Unread::TooLarge { .. }) => Some(about(&STAGED_FILE_CHANGED, path.as_str(), &described(&unread))),
+        Err(unread) => Some(about(&STAGED_FILE_IRREGULAR, path.as_str(), &described(&unread))),
+    }
+}
+
+/// What else lies in the folders of listed files, and in no others: an unlisted folder is told as such, and never opened.
+fn check_nothing_else(root: &PackRoot<'_>, list: &StagingList, found: &mut Findings) {
+    let files: HashSet<&str> = list.files.iter().map(|file| file.path.as_str()).collect();
+    let folders: BTreeSet<&str> = files.iter().flat_map(|path| folders_of(path)).chain(["."]).collect();
+    let mut extra = BTreeSet::new();
+    for folder in &folders {
+        let listed = root.list(folder, |name| {
+            let name = name.to_string_lossy();
+            let path = match *folder {
+                "." => name.into_owned(),
+                folder => format!("{folder}/{name}"),
+            };
+            let expected = files.contains(path.as_str()) || folders.contains(path.as_str()) || path == STAGING_LIST;
+            if !expected && extra.insert(path) && extra.len() > EXTRA_NAMED {
+                extra.pop_last();
+            }
+        });
+        match listed {
+            // A folder that is missing, or is none, is told of by the files that it should have.
+            Ok(()) | Err(Unread::Missing) => {}
+            Err(unread) => found.push(about(&STAGED_FILE_IRREGULAR, folder, &described(&unread))),
+        }
+    }
+    let what = "was not staged";
+    found.extend(extra.iter().map(|path| about(&STAGED_FILE_EXTRA, path, what)));
+}
+
+/// How many extra files are told of. A hostile tree could have any number.
+const EXTRA_NAMED: usize = 200;
+
+/// The folders on the way to a file.
+fn folders_of(path: &str) -> impl Iterator<Item = &str> {
+    path.match_indices('/').filter_map(|(end, _)| path.get(..end))
+}
+
+/// A finding about what lies at `path` in the tree; `what` ends the sentence.
+fn about(rule: &'static Rule, path: &str, what: &str) -> Diagnostic {
+    let message = match pack_of(path) {
+        Some(pack) => {
+            let file = path.get(pack.len() + 1..).unwrap_or_default();
+            format!("{pack}: {} {what}", printable(file))
+        }
+        None => format!("{} {what}", printable(path)),
+    };
+    let finding = Diagnostic::new(rule, message);
+    if printable(path) == path {
+        finding.at(path, None, None)
+    } else {
+        finding
+    }
+}
+
+/// The path as it stands, if a terminal can be given it, else quoted.
+fn printable(path: &str) -> Cow<'_, str> {
+    if path.bytes().all(|b| (0x20..=0x7e).contains(&b)) {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(quoted(path))
+    }
+}
+
+/// Findings of the tree with the packs that they are about.
+fn placed(tree: &Utf8Path, found: Findings) -> Vec<Finding> {
+    let finding = |diagnostic: Diagnostic| {
+        let file = diagnostic.location.as_ref().map(|location| location.file.as_str());
+        let pack = file.and_then(pack_of).filter(|pack| PackName::parse(pack).is_ok());
+        Finding {
+            about: Subject {
+                pack: pack.map(str::to_owned),
+                shown: tree.to_owned(),
+            },
+            diagnostic,
+        }
+    };
+    found.into_vec().into_iter().map(finding).collect()
+}
+
+/// Judges the packs of the tree as a build does; their errors are findings.
+fn judge_packs(
+    tree: &Utf8Path,
+    config: Option<&Utf8Path>,
+    progress: &Progress,
+    findings: &mut Vec<Finding>,
+) -> Result<Vec<Share>, Fault> {
+    let bar = |packs| progress.bar("verifying", packs);
+    let roots = commands::roots(&[tree.to_owned()])?;
+    let judged = judge(&roots, config, LazyBundler::default(), bar, |ready| Share::of(&ready))?;
+    findings.extend(judged.findings.into_iter().filter(is_error));
+    Ok(judged.packs)
+}
+
+fn is_error(finding: &Finding) -> bool {
+    finding.diagnostic.rule.severity == Severity::Error
+}
+
+/// Holds list and manifest against those of the packs that were judged. Gives the manifest's digest where they are the same.
+fn check_documents(
+    tree: &Utf8Path,
+    list: &StagingList,
+    mut packs: Vec<Share>,
+    findings: &mut Vec<Finding>,
+) -> Result<Option<ManifestDigest>, Fault> {
+    let mut found = Findings::default();
+    let mut manifest = Vec::new();
+    match read_manifest(tree) {
+        Ok(entries) => manifest = entries,
+        Err(why) => found.push(about(&STAGED_MANIFEST, MANIFEST, &why)),
+    }
+    for share in &mut packs {
+        let staged = find_pack(&manifest, share.entry.name.as_str());
+        adopt_reasons(&mut share.entry, staged);
+    }
+    let expected = Documents::of(&packs)?;
+    if expected.list == *list {
+        return Ok(Some(expected.manifest.digest));
+    }
+    check_listed(list, &expected.list, &mut found);
+    check_entries(&manifest, &packs, &mut found);
+    if !found.has_errors() {
+        found.push(about(&STAGED_MANIFEST, STAGING_LIST, "is not the list of these packs"));
+    }
+    findings.extend(placed(tree, found));
+    Ok(None)
+}
+
+/// Files and rows of the list that no pack of the tree has.
+fn check_listed(list: &StagingList, expected: &StagingList, found: &mut Findings) {
+    let files: HashSet<&FileId> = expected.files.iter().map(|file| &file.path).collect();
+    let is_manifest = |path: &str| pack_of(path).is_none() && !path.starts_with(BUNDLES);
+    let extra = list
+        .files
+        .iter()
+        .filter(|file| !files.contains(&file.path) && !is_manifest(file.path.as_str()));
+    found.extend(extra.map(|file| {
+        about(
+            &STAGED_FILE_EXTRA,
+            file.path.as_str(),
+            "is listed, and no staged pack has it",
+        )
+    }));
+    let rows = list.npm.iter().filter(|row| !expected.npm.contains(row));
+    found.extend(rows.map(|row| {
+        let what = format!("has a row for {}, which no staged pack delivers", row.specifier);
+        about(&STAGING_LIST_INVALID, STAGING_LIST, &what)
+    }));
+}
+
+/// Packs of which the manifest says something else than their files.
+fn check_entries(manifest: &[PackEntry], packs: &[Share], found: &mut Findings) {
+    for share in packs {
+        let name = &share.entry.name;
+        let what = match find_pack(manifest, name.as_str()) {
+            Some(entry) if *entry == share.entry => continue,
+            Some(_) => format!("says something else of {name} than its staged files"),
+            None => format!("does not have {name}, which is staged"),
+        };
+        found.push(about(&STAGED_MANIFEST, MANIFEST, &what));
+    }
+    for entry in manifest {
+        if !packs.iter().any(|share| share.entry.name == entry.name) {
+            let what = format!("has {}, which is not staged", entry.name);
+            found.push(about(&STAGED_MANIFEST, MANIFEST, &what));
+        }
+    }
+}
+
+/// Why an npm entry was refused is known where its package is installed; in the tree it only has no bundle.
+fn adopt_reasons(entry: &mut PackEntry, staged: Option<&PackEntry>) {
+    for row in &mut entry.unavailable {
+        let reason = staged.and_then(|pack| pack.unavailable.iter().find(|other| other.specifier == row.specifier));
+        if let Some(reason) = reason.filter(|reason| reason.code.starts_with("npm-module-"))
+            && row.code == NPM_MODULE_NOT_STAGED.code
+        {
+            row.code.clone_from(&reason.code);
+        }
+    }
+}
+
+/// The packs that the tree's manifest has; else why it cannot be read, as the end of a sentence.
+fn read_manifest(tree: &Utf8Path) -> Result<Vec<PackEntry>, String> {
+    let real = tree.as_std_path().canonicalize().map_err(|error| reason(&error))?;
+    let root = PackRoot::open(&real).map_err(|unread| described(&unread))?;
+    let text = |name: &str| {
+        let bytes = read_document(&root, name).map_err(|unread| described(&unread))?;
+        String::from_utf8(bytes).map_err(|_| "is not UTF-8".to_owned())
+    };
+    let parsed = Root::parse(&text(MANIFEST)?).map_err(|error| format!("is no manifest: {error}"))?;
+    match parsed {
+        Root::Packs(packs) => Ok(packs),
+        Root::Shards(rows) => {
+            let mut packs = Vec::new();
+            for row in rows {
+                let shard = text(&shard_path(row.sha256)).map_err(|why| format!("names a shard that {why}"))?;
+                packs.extend(parse_packs(&shard).map_err(|error| format!("names a shard that is none: {error}"))?);
+            }
+            Ok(packs)
+        }
+    }
+}
+
+/// The files of each pack in the list.
+fn files_by_pack(list: &StagingList) -> BTreeMap<&str, BTreeMap<&FileId, BlobDigest>> {
+    let mut packs: BTreeMap<&str, BTreeMap<&FileId, BlobDigest>> = BTreeMap::new();
+    for file in &list.files {
+        if let Some(pack) = pack_of(file.path.as_str()) {
+            packs.entry(pack).or_default().insert(&file.path, file.sha256);
+        }
+    }
+    packs
+}
+
+/// Holds a sound tree against the packs under `roots`: what staging them now would change.
+fn compare(
+    tree: &Utf8Path,
+    list: &StagingList,
+    roots: &Roots,
+    config: Option<&Utf8Path>,
+    progress: &Progress,
+) -> Result<Vec<Finding>, Fault> {
+    let bar = |packs| progress.bar("comparing", packs);
+    let judged = judge(roots, config, LazyBundler::default(), bar, |ready| Share::of(&ready))?;
+    let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
+    if findings.is_empty() && judged.packs.is_empty() {
+        let fault = Fault::new(format!("there is no pack under {roots} to hold {tree} against"));
+        return Err(fault.hint("Name the roots that were staged."));
+    }
+    let staged = files_by_pack(list);
+    for share in judged.packs {
+        let name = &share.entry.name;
+        let diagnostic = match staged.get(name.as_str()) {
+            None => Some(Diagnostic::new(
+                &STAGED_PACK_MISSING,
+                format!("{name}: the pack is not staged in {tree}"),
+            )),
+            Some(files) => stale(&share, files, list),
+        };
+        findings.extend(diagnostic.map(|diagnostic| Finding {
+            about: Subject {
+                pack: Some(name.to_string()),
+                shown: share.shown.clone(),
+            },
+            diagnostic,
+        }));
+    }
+    Ok(findings)
+}
+
+/// How many differences a finding names before it only counts.
+const DIFFERENCES_NAMED: usize = 3;
+
+fn stale(share: &Share, staged: &BTreeMap<&FileId, BlobDigest>, list: &StagingList) -> Option<Diagnostic> {
+    let name = &share.entry.name;
+    let file = |path: &FileId| {
+        path.as_str()
+            .get(name.as_str().len() + 1..)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let mut differences = Vec::new();
+    for (path, sha256) in &share.files {
+        match staged.get(path) {
+            Some(other) if other == sha256 => {}
+            Some(_) => differences.push(format!("{} differs", file(path))),
+            None => differences.push(format!("{} is not staged", file(path))),
+        }
+    }
+    let gone = staged.keys().filter(|path| !share.files.contains_key(**path));
+    differences.extend(gone.map(|path| format!("{} is staged, and no longer there", file(path))));
+    differences.extend(
+        share
+            .npm
+            .iter()
+            .filter_map(|row| npm_difference(row, list.entry(&row.specifier))),
+    );
+    let gone = list.npm.iter().filter(|row| row.specifier.pack() == name.as_str());
+    let gone = gone.filter(|row| !share.npm.iter().any(|other| other.specifier == row.specifier));
+    differences.extend(gone.map(|row| format!("the bundle of {} is no longer admitted", row.npm)));
+    let named = differences
+        .iter()
+        .take(DIFFERENCES_NAMED)
+        .cloned()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = match differences.len().saturating_sub(DIFFERENCES_NAMED) {
+        0 => String::new(),
+        count => format!(", and {count} more"),
+    };
+    let message = format!("{name}: the staged pack is not the installed one: {named}{more}");
+    (!differences.is_empty()).then(|| Diagnostic::new(&STAGED_PACK_STALE, message))
+}
+
+fn npm_difference(installed: &StagedEntry, staged: Option<&StagedEntry>) -> Option<String> {
+    let npm = &installed.npm;
+    match staged {
+        None => Some(format!("the bundle of {npm} is not staged")),
+        Some(staged) if staged == installed => None,
+        Some(staged) if staged.npm_version != installed.npm_version => {
+            let version = |row: &StagedEntry| row.npm_version.as_deref().map_or("no version".to_owned(), quoted);
+            Some(format!(
+                "{npm} is staged as {}, and installed as {}",
+                version(staged),
+                version(installed)
+            ))
+        }
+        Some(_) => Some(format!("the bundle of {npm} differs")),
+    }
+}
