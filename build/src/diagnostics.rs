@@ -143,8 +143,8 @@ impl Findings {
 pub fn documentation() -> String {
     let mut text = String::from(
         "# Diagnostics\n\n\
-         Every rule that a pack can break and every warning that it can earn, as `packferry check`, `build` and their `--json` name them. An *error*\n\
-         withholds the whole pack (exit status 1). *Skipped* means that one declared module is not delivered, a *warning* that everything is; both leave the\n\
+         Every rule that a pack can break and every warning that it can earn, as `packferry check`, `build`, `stage`, `verify-bundle` and their `--json` name them.\n\
+         An *error* withholds the whole pack (exit status 1). *Skipped* means that one declared module is not delivered, a *warning* that everything is; both leave the\n\
          exit status at 0. Codes are stable. This page is generated from `build/src/diagnostics.rs`; a test compares the two.\n",
     );
     for (section, rules) in RULES {

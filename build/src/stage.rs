@@ -59,7 +59,7 @@ impl StageOutcome {
     pub fn summary(&self, out: &Utf8Path) -> String {
         let tree = out.join(STAGED_TREE);
         let Some(staged) = &self.staged else {
-            return format!("Nothing was staged: every pack has to be in order. {tree} is as it was");
+            return format!("Nothing was staged into {tree}: every pack has to be in order");
         };
         let unavailable = match staged.unavailable {
             0 => String::new(),

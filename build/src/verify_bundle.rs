@@ -5,6 +5,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::PathBuf;
 
 use camino::Utf8Path;
 use packferry_core::digest::{BlobDigest, ManifestDigest};
@@ -62,6 +64,7 @@ impl Verified {
                 let Self { packs, files, .. } = self;
                 format!("{tree} is as it was staged: {packs} packs, {files} files, manifest {manifest}")
             }
+            (_, 1) => format!("{tree} is not as it should be: 1 finding"),
             (_, count) => format!("{tree} is not as it should be: {count} findings"),
         }
     }
@@ -93,14 +96,16 @@ pub fn verify(
     let _lock = lock(dist)?;
     let tree = dist.join(STAGED_TREE);
     let mut verified = Verified::default();
-    let mut found = Findings::default();
-    let Some(list) = read_tree(&tree, &mut found) else {
-        verified.findings = placed(&tree, found);
-        return Ok(verified);
+    let (list, found) = match read_tree(&tree) {
+        Ok(read) => read,
+        Err(finding) => {
+            verified.findings = placed(&tree, vec![finding]);
+            return Ok(verified);
+        }
     };
     verified.files = list.files.len() + 1;
     verified.packs = files_by_pack(&list).len();
-    verified.findings = placed(&tree, found);
+    verified.findings = placed(&tree, found.into_vec());
     if verified.is_sound() {
         let packs = judge_packs(&tree, config, progress, &mut verified.findings)?;
         if verified.is_sound() {
@@ -129,37 +134,32 @@ fn lock(dist: &Utf8Path) -> Result<File, Fault> {
     }
 }
 
-/// The list of the tree, if there is one; each file that it names was held against its digest, and nothing else lies there.
-fn read_tree(tree: &Utf8Path, found: &mut Findings) -> Option<StagingList> {
-    let missing = |what: &str| {
-        let message = format!("{STAGED_TREE} {what}");
-        Diagnostic::new(&STAGED_TREE_MISSING, message)
-    };
-    let real = match fs::symlink_metadata(tree) {
-        Ok(metadata) if metadata.is_dir() => tree.as_std_path().canonicalize(),
-        Ok(_) => {
-            found.push(missing("is not a folder"));
-            return None;
-        }
-        Err(error) => Err(error),
-    };
-    let real = real.map_err(|error| missing(&format!("cannot be read: {}", reason(&error))));
-    let real = real.map_err(|finding| found.push(finding)).ok()?;
-    let root = PackRoot::open(&real).map_err(|unread| missing(&described(&unread)));
-    let root = root.map_err(|finding| found.push(finding)).ok()?;
-    let list = match read_document(&root, STAGING_LIST) {
-        Ok(bytes) => StagingList::parse(&bytes),
-        Err(unread) => Err(described(&unread)),
-    };
-    let invalid = |what: String| {
-        let message = format!("{STAGING_LIST} {what}");
-        Diagnostic::new(&STAGING_LIST_INVALID, message).at(STAGING_LIST, None, None)
-    };
-    let list = list.map_err(|what| found.push(invalid(what))).ok()?;
+/// The list of the tree, and what does not agree with it: each file that it names was held against its digest, and nothing else lies
+/// there.
+fn read_tree(tree: &Utf8Path) -> Result<(StagingList, Findings), Diagnostic> {
+    let missing = |what: String| Diagnostic::new(&STAGED_TREE_MISSING, format!("{STAGED_TREE} {what}"));
+    let real = real_path(tree).map_err(missing)?;
+    let root = PackRoot::open(&real).map_err(|unread| missing(described(&unread)))?;
+    let read = read_document(&root, STAGING_LIST).map_err(|unread| described(&unread));
+    let list = read.and_then(|bytes| StagingList::parse(&bytes));
+    let list = list.map_err(|what| about(&STAGING_LIST_INVALID, STAGING_LIST, &what))?;
+    let mut found = Findings::default();
     let files: Vec<Option<Diagnostic>> = list.files.par_iter().map(|file| check_file(&root, file)).collect();
     found.extend(files.into_iter().flatten());
-    check_nothing_else(&root, &list, found);
-    Some(list)
+    check_nothing_else(&root, &list, &mut found);
+    Ok((list, found))
+}
+
+/// The real path of a tree that is a folder and no link to one; else what is wrong, as the end of a sentence.
+fn real_path(tree: &Utf8Path) -> Result<PathBuf, String> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => "is missing".to_owned(),
+        _ => format!("cannot be read: {}", reason(&error)),
+    };
+    if !fs::symlink_metadata(tree).map_err(unreadable)?.is_dir() {
+        return Err("is not a folder".to_owned());
+    }
+    tree.as_std_path().canonicalize().map_err(unreadable)
 }
 
 /// A file is there, is a file, and has the bytes that were staged.
@@ -170,7 +170,7 @@ fn check_file(root: &PackRoot<'_>, file: &StagedFile) -> Option<Diagnostic> {
         Ok(_) => Some(about(
             &STAGED_FILE_CHANGED,
             path.as_str(),
-            "has not the bytes that were staged",
+            "does not have the bytes that were staged",
         )),
         Err(Unread::Missing) if !root.is_link(path) => Some(about(&STAGED_FILE_MISSING, path.as_str(), "is missing")),
         Err(Unread::Missing) => Some(about(&STAGED_FILE_IRREGULAR, path.as_str(), "is a symbolic link")),
@@ -241,7 +241,7 @@ fn printable(path: &str) -> Cow<'_, str> {
 }
 
 /// Findings of the tree with the packs that they are about.
-fn placed(tree: &Utf8Path, found: Findings) -> Vec<Finding> {
+fn placed(tree: &Utf8Path, found: Vec<Diagnostic>) -> Vec<Finding> {
     let finding = |diagnostic: Diagnostic| {
         let file = diagnostic.location.as_ref().map(|location| location.file.as_str());
         let pack = file.and_then(pack_of).filter(|pack| PackName::parse(pack).is_ok());
@@ -253,7 +253,7 @@ fn placed(tree: &Utf8Path, found: Findings) -> Vec<Finding> {
             diagnostic,
         }
     };
-    found.into_vec().into_iter().map(finding).collect()
+    found.into_iter().map(finding).collect()
 }
 
 /// Judges the packs of the tree as a build does; their errors are findings.
@@ -300,7 +300,7 @@ fn check_documents(
     if !found.has_errors() {
         found.push(about(&STAGED_MANIFEST, STAGING_LIST, "is not the list of these packs"));
     }
-    findings.extend(placed(tree, found));
+    findings.extend(placed(tree, found.into_vec()));
     Ok(None)
 }
 
@@ -359,7 +359,7 @@ fn adopt_reasons(entry: &mut PackEntry, staged: Option<&PackEntry>) {
 
 /// The packs that the tree's manifest has; else why it cannot be read, as the end of a sentence.
 fn read_manifest(tree: &Utf8Path) -> Result<Vec<PackEntry>, String> {
-    let real = tree.as_std_path().canonicalize().map_err(|error| reason(&error))?;
+    let real = real_path(tree)?;
     let root = PackRoot::open(&real).map_err(|unread| described(&unread))?;
     let text = |name: &str| {
         let bytes = read_document(&root, name).map_err(|unread| described(&unread))?;
