@@ -24,7 +24,7 @@ const FILE_BYTES: usize = 100_000_000;
 /// A [`Fault`] where `dir` holds files that are not of an earlier such plan, or an object is missing or damaged.
 pub fn write(release: &Release, pointer: &Pointer, dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Fault> {
     let written_by_us = earlier_files(dir)?;
-    let disk = |error: std::io::Error| Fault::new(format!("cannot write into {dir}: {error}"));
+    let disk = |error: std::io::Error| Fault::writing(dir, &error);
     fs::create_dir_all(dir).map_err(disk)?;
     for path in written_by_us {
         fs::remove_file(path).map_err(disk)?;
@@ -96,8 +96,7 @@ impl Files {
     fn write(&mut self, kind: &str, mut file: OpenFile) -> Result<(), Fault> {
         file.text.push_str("\n]\n");
         let path = self.dir.join(format!("{:04}-{kind}.json", self.written.len() + 1));
-        write_atomically(&path, file.text.as_bytes())
-            .map_err(|error| Fault::new(format!("cannot write {path}: {error}")))?;
+        write_atomically(&path, file.text.as_bytes()).map_err(|error| Fault::writing(&path, &error))?;
         self.written.push(path);
         Ok(())
     }
@@ -110,7 +109,7 @@ fn earlier_files(dir: &Utf8Path) -> Result<Vec<Utf8PathBuf>, Fault> {
     };
     let mut files = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|error| Fault::new(format!("cannot read {dir}: {error}")))?;
+        let entry = entry.map_err(|error| Fault::reading(dir, &error))?;
         if !is_plan_file(entry.file_name()) {
             return Err(
                 Fault::new(format!("{dir} holds {}, which no bulk plan wrote", entry.file_name()))

@@ -8,13 +8,14 @@ use packferry_core::payload::FileKind;
 use packferry_core::record::DeliveredKind;
 use serde_json::{Value, json};
 
-use crate::diagnostics::Severity;
+use crate::diagnostics::{NO_PACK, Severity};
 use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::finding::Finding;
 use crate::npm::LazyBundler;
 use crate::pipeline::{Ready, judge};
 use crate::progress::Progress;
+use crate::text::counted;
 
 /// A pack without an error.
 #[derive(Debug)]
@@ -55,10 +56,25 @@ pub fn check(roots: &Roots, config: Option<&Utf8Path>, progress: &Progress) -> R
 }
 
 impl Checked {
-    /// Whether no pack is at fault.
+    /// Whether no pack is at fault, and every path that was named holds one.
     #[must_use]
     pub fn is_clean(&self) -> bool {
-        self.count(Severity::Error) == 0
+        self.count(Severity::Error) == 0 && self.without_packs().next().is_none()
+    }
+
+    /// Whether a pack is at fault.
+    #[must_use]
+    pub fn has_errors(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    /// The paths of the command line that hold no pack.
+    pub fn without_packs(&self) -> impl Iterator<Item = &Utf8Path> {
+        let empty = self
+            .findings
+            .iter()
+            .filter(|finding| finding.diagnostic.rule.code == NO_PACK.code);
+        empty.map(|finding| finding.about.shown.as_path())
     }
 
     fn count(&self, severity: Severity) -> usize {
@@ -73,11 +89,11 @@ impl Checked {
         let modules: usize = self.packs.iter().map(|pack| pack.entry.modules.len()).sum();
         lines.push(format!(
             "{} with {} would be served; {}, {} skipped, {}",
-            counted(self.packs.len(), "pack"),
-            counted(modules, "module"),
-            counted(self.count(Severity::Error), "error"),
+            counted(self.packs.len() as u64, "pack"),
+            counted(modules as u64, "module"),
+            counted(self.count(Severity::Error) as u64, "error"),
             self.count(Severity::Skipped),
-            counted(self.count(Severity::Warning), "warning"),
+            counted(self.count(Severity::Warning) as u64, "warning"),
         ));
         lines
     }
@@ -197,12 +213,8 @@ fn limit(module: &ModuleEntry) -> Option<u64> {
 fn against(bytes: u64, limit: Option<u64>) -> String {
     match limit {
         Some(limit) => format!("{bytes} of {limit} bytes"),
-        None => format!("{bytes} bytes"),
+        None => counted(bytes, "byte"),
     }
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Rows with their columns under each other.

@@ -21,12 +21,13 @@ use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
 use crate::release::Release;
 use crate::report;
 use crate::stage;
+use crate::text::counted;
 use crate::verify_bundle;
 
 /// `packferry check`. True where every pack was in order.
 ///
 /// # Errors
-/// A [`Fault`] of ours or of the command line.
+/// A [`Fault`] of ours or of the command line; a path that holds no pack is one, where no pack is at fault.
 pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
     let checked = check::check(&roots(&args.paths)?, args.config.as_deref(), &Progress::new(args.json))?;
     if args.json {
@@ -37,7 +38,10 @@ pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
             report::print_line(&line);
         }
     }
-    Ok(checked.is_clean())
+    match checked.without_packs().next() {
+        Some(path) if !checked.has_errors() => Err(Fault::new(format!("{path} holds no pack to check"))),
+        _ => Ok(!checked.has_errors()),
+    }
 }
 
 /// `packferry build`. True where every pack was in order.
@@ -177,8 +181,12 @@ fn publish_local(release: &Release, args: &PublishArgs) -> Result<(), Fault> {
         "now answers with"
     };
     report::print_line(&format!(
-        "Channel {} {verb} manifest {} (sequence {}; {} objects written, {} unchanged)",
-        args.channel, release.digest, done.sequence, done.written, done.unchanged
+        "Channel {} {verb} manifest {} (sequence {}; {} written, {} unchanged)",
+        args.channel,
+        release.digest,
+        done.sequence,
+        counted(done.written as u64, "object"),
+        done.unchanged
     ));
     Ok(())
 }
@@ -201,9 +209,9 @@ fn publish_bulk(release: &Release, dir: &Utf8Path, args: &PublishArgs) -> Result
         return Ok(());
     }
     report::print_line(&format!(
-        "Wrote sequence {sequence} of channel {} as {} files. Put them in this order, each only after the one before:",
+        "Wrote sequence {sequence} of channel {} as {}. Put them in this order, each only after the one before:",
         args.channel,
-        files.len()
+        counted(files.len() as u64, "file")
     ));
     for file in &files {
         report::print_line(&format!("  npx wrangler kv bulk put {file} --binding KV --remote"));
@@ -219,7 +227,7 @@ fn read_envelope(file: &Utf8Path) -> Result<Vec<u8>, Fault> {
         io::Read::read_to_end(&mut io::Read::take(fs::File::open(file)?, BOUND), &mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error| Fault::new(format!("cannot read {file}: {error}")))
+    read().map_err(|error| Fault::reading(file, &error))
 }
 
 fn ask_for_sequence(channel: &str) -> Fault {

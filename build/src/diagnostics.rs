@@ -206,6 +206,10 @@ rules! {
     NO_PACK = Warning "no-pack",
         "A path on the command line is a pack, or a directory whose children are packs.",
         "A pack is a directory with a package.json that lists nodetool.sandboxModules; for installed packs name the node_modules directory.";
+    /// A release is written into a pack.
+    RELEASE_IN_PACK = Warning "release-in-pack",
+        "A release is written outside of the packs.",
+        "Choose another --out, or see that package.json's \"files\" leaves the release out: npm publishes what lies in a package's directory.";
     /// A package.json on the way is too large to be a pack's.
     PACKAGE_JSON_PASSED_OVER = Warning "package-json-passed-over",
         "A package.json among the search roots is at most 1,048,576 bytes; a larger one is not read.",
@@ -282,7 +286,7 @@ rules! {
         "Rename the pack.";
     /// `version` cannot stand in a header.
     VERSION_NOT_DELIVERABLE = Error "version-not-deliverable",
-        "A pack's version is printable ASCII and neither begins nor ends with a space.",
+        "A pack's version is printable ASCII, neither begins nor ends with a space, and has at most 256 characters.",
         "Use a semantic version.";
 
     ["The manifest"]
@@ -342,6 +346,10 @@ rules! {
     EXPORT_IDENTIFIER = Error "export-identifier",
         "Importers see an export under an ASCII JavaScript identifier that is no reserved word.",
         "Give the export an alias: {\"wasm\": \"name in the binary\", \"as\": \"identifier\"}.";
+    /// An export's name for importers is one that no facade can declare.
+    EXPORT_NOT_LOADABLE = Warning "export-not-loadable",
+        "Importers see an export under a name that the facade of its module can declare: not eval or arguments, which strict code forbids, nor __call, which the facade itself uses.",
+        "Give the export another alias; until then no guest loads the module.";
     /// Two exports share a name.
     DUPLICATE_EXPORT = Error "duplicate-export",
         "No two exports of a module share a name in the binary or an alias.",
@@ -464,6 +472,10 @@ rules! {
     IMPORT_NOT_JS = Error "import-not-js",
         "JavaScript does not import WASM files of its pack.",
         "Let importers of the pack import the wasm module by its specifier.";
+    /// An import that the guest does not resolve.
+    IMPORT_BACKSLASH = Warning "import-backslash",
+        "A relative import has / between its segments: the guest takes a backslash for a part of a name, and denies the import.",
+        "Write / in place of each backslash.";
     /// An import of the platform capability.
     IMPORT_PLATFORM = Warning "import-platform",
         "The platform capability, @nodetool-ai/sandbox-nodetool, is served only where the guest's host registers it.",
@@ -476,8 +488,8 @@ rules! {
     ["WebAssembly"]
     /// A binary that no engine takes, or only one with proposals of its own.
     WASM_INVALID = Error "wasm-invalid",
-        "WASM files are valid modules of WebAssembly 2.0.",
-        "Build without newer proposals: garbage collection, exceptions, tail calls, 64-bit or several memories, relaxed vectors.";
+        "WASM files are valid core modules of WebAssembly 2.0, in binary form and whole.",
+        "Ship the core module as the compiler wrote it, for example for wasm32-unknown-unknown, without newer proposals: garbage collection, exceptions, tail calls, 64-bit or several memories, relaxed vectors.";
     /// An import.
     WASM_IMPORT = Error "wasm-import",
         "A WASM file imports nothing.",

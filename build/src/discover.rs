@@ -13,7 +13,7 @@ use camino::Utf8PathBuf;
 use rayon::prelude::*;
 
 use crate::diagnostics::{Diagnostic, NO_PACK, STAGING_LIST_INVALID, UNREADABLE_DIRECTORY};
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::package_json;
 use crate::staging::{BUNDLES, STAGED_TREE, STAGING_LIST, StagedTree};
 
@@ -72,16 +72,15 @@ impl Roots {
             let named = arguments.iter().map(|path| named_root(path, working_directory));
             return Ok(Self(named.collect::<Result<_, _>>()?));
         }
-        let unnamed = |path: PathBuf| Root {
-            shown: shown(&path, working_directory),
+        let unnamed = |shown: Utf8PathBuf, path: &Path| Root {
+            shown,
             path: working_directory.join(path),
             named: false,
         };
-        let listed: Vec<Root> = environment
-            .map(split_paths)
-            .unwrap_or_default()
-            .into_iter()
-            .map(unnamed)
+        let listed = environment.map(split_paths).unwrap_or_default();
+        let listed: Vec<Root> = listed
+            .iter()
+            .map(|path| unnamed(shown_as_given(path, working_directory), path))
             .collect();
         if !listed.is_empty() {
             return Ok(Self(listed));
@@ -90,7 +89,7 @@ impl Roots {
             .ancestors()
             .map(|ancestor| ancestor.join("node_modules"))
             .filter(|path| path.is_dir())
-            .map(unnamed)
+            .map(|path| unnamed(shown(&path, working_directory), &path))
             .collect();
         if upwards.is_empty() {
             let fault = Fault::new("there is no node_modules directory here or above, and no path was given");
@@ -109,7 +108,7 @@ impl fmt::Display for Roots {
 }
 
 fn named_root(path: &Path, working_directory: &Path) -> Result<Root, Fault> {
-    let shown = shown(path, working_directory);
+    let shown = shown_as_given(path, working_directory);
     let path = working_directory.join(path);
     match path.metadata() {
         Ok(metadata) if metadata.is_dir() => Ok(Root {
@@ -118,7 +117,7 @@ fn named_root(path: &Path, working_directory: &Path) -> Result<Root, Fault> {
             named: true,
         }),
         Ok(_) => Err(Fault::new(format!("{shown} is no directory")).hint("Name the pack's directory.")),
-        Err(error) => Err(Fault::new(format!("{shown} cannot be read: {}", reason(&error)))),
+        Err(error) => Err(Fault::reading(shown, &error)),
     }
 }
 
@@ -128,6 +127,14 @@ fn split_paths(list: &OsStr) -> Vec<PathBuf> {
         .filter(|path| !path.is_empty())
         .map(|path| PathBuf::from(OsStr::from_bytes(path)))
         .collect()
+}
+
+/// How messages name a path that the user gave: relative to the working directory where it lies below, else as it was given.
+fn shown_as_given(path: &Path, working_directory: &Path) -> Utf8PathBuf {
+    if path.is_absolute() && !path.starts_with(working_directory) {
+        return Utf8PathBuf::from(path.to_string_lossy().into_owned());
+    }
+    shown(path, working_directory)
 }
 
 /// How messages name `path`: relative to the working directory.
@@ -152,15 +159,6 @@ fn relative_to(path: &Path, base: &Path) -> PathBuf {
     }
     let upwards = base_parts.map(|_| Component::ParentDir);
     upwards.chain(path_parts).collect()
-}
-
-/// What `error` says, without a path.
-pub(crate) fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    }
 }
 
 /// A directory that was met on the way, and what is wrong with it.

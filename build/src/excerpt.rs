@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use miette::{MietteError, MietteSpanContents, SourceCode, SourceSpan, SpanContents};
 
+use crate::text::printable;
+
 /// How much of a long line is shown before and after the place.
 const BEFORE: usize = 60;
 const AFTER: usize = 100;
@@ -110,17 +112,9 @@ impl Excerpt {
 
     /// Adds text, with a replacement for every character that a terminal would obey instead of showing it.
     fn push(&mut self, text: &str) {
-        self.text.extend(text.trim_end_matches('\r').chars().map(|c| match c {
-            '\t' => ' ',
-            c if c.is_control() || is_invisible(c) => char::REPLACEMENT_CHARACTER,
-            c => c,
-        }));
+        let text = text.trim_end_matches('\r').replace(['\t', '\n'], " ");
+        self.text.push_str(&printable(&text, usize::MAX));
     }
-}
-
-/// Marks that reorder or hide the text around them.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 impl SourceCode for Excerpt {

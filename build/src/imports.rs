@@ -52,6 +52,12 @@ impl Astray {
     }
 }
 
+/// Whether the guest denies an import that [`resolve`] takes: file ids have no backslash, and the guest turns none into a slash.
+#[must_use]
+pub fn is_denied_in_guest(source: &str) -> bool {
+    source.contains('\\')
+}
+
 /// The file that `importer` means by `source`. No extension is guessed.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ use packferry_core::id::FileId;
 use rustix::fs::{Dir, Mode, OFlags};
 use rustix::io::Errno;
 
-use crate::discover::reason;
+use crate::fault::reason;
 
 /// Why bytes were not read.
 #[derive(Debug, Clone, PartialEq, Eq)]

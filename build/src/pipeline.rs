@@ -23,6 +23,8 @@ use crate::package_json::{self, Outcome, RawPack};
 use crate::progress::{Bar, Progress};
 use crate::registry::Registry;
 use crate::release::{BuildReport, ObjectCount, ReleaseWriter, UnavailableModule, WithheldPack};
+use crate::release_place;
+use crate::text::counted;
 use crate::validate::{Rulebook, ValidPack, validate};
 
 /// What a build did.
@@ -48,11 +50,19 @@ impl BuildOutcome {
     pub fn summary(&self, out: &Utf8Path) -> String {
         let left_out = match (self.report.withheld.len(), self.report.unavailable.len()) {
             (0, 0) => String::new(),
-            (withheld, unavailable) => format!("; {withheld} packs withheld, {unavailable} modules unavailable"),
+            (withheld, unavailable) => format!(
+                "; {} withheld, {} unavailable",
+                counted(withheld as u64, "pack"),
+                counted(unavailable as u64, "module")
+            ),
         };
         format!(
-            "Built {} packs with {} modules into {out}: manifest {} ({} objects written, {} unchanged{left_out})",
-            self.packs, self.modules, self.manifest, self.objects.written, self.objects.unchanged
+            "Built {} with {} into {out}: manifest {} ({} written, {} unchanged{left_out})",
+            counted(self.packs as u64, "pack"),
+            counted(self.modules as u64, "module"),
+            self.manifest,
+            counted(self.objects.written as u64, "object"),
+            self.objects.unchanged
         )
     }
 
@@ -81,12 +91,14 @@ pub fn build(
     out: &Utf8Path,
     progress: &Progress,
 ) -> Result<BuildOutcome, Fault> {
+    let in_pack = release_place::check(out)?;
     let writer = ReleaseWriter::open(out)?;
     let bar = |packs| progress.bar("building", packs);
-    let judged = judge(roots, config, LazyBundler::default(), bar, |ready| {
+    let mut judged = judge(roots, config, LazyBundler::default(), bar, |ready| {
         writer.write_pack(&ready.linked)?;
         Ok(ready.linked.entry)
     })?;
+    judged.findings.splice(0..0, in_pack);
     finish(judged.packs, judged.findings, writer)
 }
 

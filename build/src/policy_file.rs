@@ -104,7 +104,7 @@ pub fn add_token(
     let text =
         with_token(&text, name, token, grants, expires).map_err(|error| Fault::new(format!("{path}: {error}")))?;
     parse(&text).map_err(|error| Fault::new(format!("the token cannot be added to {path}: {error}")))?;
-    write_atomically(path, text.as_bytes()).map_err(|error| Fault::new(format!("cannot write {path}: {error}")))
+    write_atomically(path, text.as_bytes()).map_err(|error| Fault::writing(path, &error))
 }
 
 fn with_token(text: &str, name: &str, token: &str, grants: &[String], expires: Option<&str>) -> Result<String, String> {
@@ -135,7 +135,7 @@ fn with_token(text: &str, name: &str, token: &str, grants: &[String], expires: O
 }
 
 fn read_text(path: &Utf8Path) -> Result<String, Fault> {
-    fs::read_to_string(path).map_err(|error| Fault::new(format!("cannot read {path}: {error}")))
+    fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))
 }
 
 #[cfg(test)]

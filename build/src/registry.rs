@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-use packferry_core::contract::is_identifier;
+use packferry_core::contract::{is_declarable, is_identifier};
 use packferry_core::id::PackName;
 use serde::Deserialize;
 
@@ -45,8 +45,7 @@ impl Registry {
     /// # Errors
     /// A fault of the file: the operator's, never a pack's.
     pub fn read(path: &Path) -> Result<Self, Fault> {
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| Fault::new(format!("{} cannot be read: {error}", path.display())))?;
+        let text = std::fs::read_to_string(path).map_err(|error| Fault::reading(path.display(), &error))?;
         Self::parse(&text).map_err(|reason| {
             Fault::new(format!("{}: {reason}", path.display()))
                 .hint("Each host module is a [[host]] table with id, owner (a package name) and exports (identifiers, in facade order).")
@@ -97,6 +96,11 @@ fn check_row(row: &Row) -> Result<(), String> {
                 "the host module {id:?} exports {name:?}, which is no identifier"
             ));
         }
+        if !is_declarable(name) {
+            return Err(format!(
+                "the host module {id:?} exports {name:?}, which no facade can declare"
+            ));
+        }
         if !seen.insert(name) {
             return Err(format!("the host module {id:?} exports {name:?} twice"));
         }
@@ -124,6 +128,11 @@ mod tests {
             ("nothing exported", row("csv", "p", "[]"), Err("no exports")),
             ("no identifier", row("csv", "p", r#"["a-b"]"#), Err("no identifier")),
             ("reserved word", row("csv", "p", r#"["delete"]"#), Err("no identifier")),
+            (
+                "undeclarable",
+                row("csv", "p", r#"["__call"]"#),
+                Err("no facade can declare"),
+            ),
             ("export twice", row("csv", "p", r#"["x", "x"]"#), Err("twice")),
             ("unknown key", csv.clone() + "version = 1\n", Err("unknown field")),
             (

@@ -16,7 +16,7 @@ use packferry_core::manifest::{PackEntry, Root, WrittenManifest, parse_packs};
 use packferry_core::record::GraphRecord;
 use serde::{Deserialize, Serialize};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::link::LinkedPack;
 
 /// `report.json`: what a build left out. Canonical; holds no path and no time.
@@ -83,9 +83,9 @@ impl ReleaseWriter {
     pub fn open(dir: &Utf8Path) -> Result<Self, Fault> {
         for kind in KINDS {
             let folder = dir.join("objects").join(kind);
-            fs::create_dir_all(&folder).map_err(|error| Fault::new(format!("cannot create {folder}: {error}")))?;
+            fs::create_dir_all(&folder).map_err(|error| Fault::writing(dir, &error))?;
         }
-        let lock = File::open(dir).map_err(|error| Fault::new(format!("cannot open {dir}: {error}")))?;
+        let lock = File::open(dir).map_err(|error| Fault::reading(dir, &error))?;
         lock.try_lock().map_err(|_| {
             Fault::new(format!("another build is writing into {dir}")).hint("Wait for it, or choose another --out.")
         })?;
@@ -132,7 +132,7 @@ impl ReleaseWriter {
         self.write_file("report.json", canonical::to_json(report).as_bytes())?;
         self.write_file("manifest.json", manifest.root.as_bytes())?;
         self.prune()
-            .map_err(|error| Fault::new(format!("cannot remove old objects of {}: {error}", self.dir)))?;
+            .map_err(|error| Fault::new(format!("cannot remove old objects of {}: {}", self.dir, reason(&error))))?;
         Ok(ObjectCount {
             written: self.written.into_inner(),
             unchanged: self.unchanged.into_inner(),
@@ -165,7 +165,7 @@ impl ReleaseWriter {
         if same {
             return Ok(false);
         }
-        write_atomically(&path, bytes).map_err(|error| Fault::new(format!("cannot write {path}: {error}")))?;
+        write_atomically(&path, bytes).map_err(|error| Fault::writing(path, &error))?;
         Ok(true)
     }
 
@@ -285,8 +285,7 @@ impl Release {
         }
         let path = self.dir.join("objects").join(key.to_string());
         let bytes = fs::read(&path).map_err(|error| {
-            Fault::new(format!("cannot read {path}: {error}"))
-                .hint("Build the release again; objects are not committed.")
+            Fault::reading(&path, &error).hint("Build the release again; objects are not committed.")
         })?;
         check_object(key, &bytes).map_err(|error| damaged(&path, &error))?;
         Ok(bytes)
@@ -328,7 +327,7 @@ pub fn check_object(key: &StorageKey, bytes: &[u8]) -> Result<(), String> {
 }
 
 fn read_text(path: &Utf8Path) -> Result<String, Fault> {
-    fs::read_to_string(path).map_err(|error| Fault::new(format!("cannot read {path}: {error}")))
+    fs::read_to_string(path).map_err(|error| Fault::reading(path, &error))
 }
 
 fn damaged(path: &Utf8Path, error: &dyn std::fmt::Display) -> Fault {

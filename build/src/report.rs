@@ -12,28 +12,32 @@ use crate::diagnostics::Severity;
 use crate::excerpt::Excerpt;
 use crate::fault::Fault;
 use crate::finding::Finding;
+use crate::text::{counted, printable, printable_json, printable_lines};
+
+/// Characters of the file's path above an excerpt.
+const NAME_CHARS: usize = 300;
 
 /// Prints a line on standard output. A closed pipe is no fault.
 pub fn print_line(line: &str) {
-    let _ = writeln!(io::stdout().lock(), "{line}");
+    let _ = writeln!(io::stdout().lock(), "{}", printable_lines(line));
 }
 
 /// Prints `value` on standard output.
 pub fn print_json(value: &Value) {
-    print_line(&value.to_string());
+    let _ = writeln!(io::stdout().lock(), "{}", printable_json(&value.to_string()));
 }
 
 /// Prints a note beside the outcome, on standard error.
 pub fn print_note(note: &str) {
-    let _ = writeln!(io::stderr().lock(), "{note}");
+    let _ = writeln!(io::stderr().lock(), "{}", printable_lines(note));
 }
 
 /// Prints a fault on standard error.
 pub fn print_fault(fault: &Fault) {
     let mut out = io::stderr().lock();
-    let _ = writeln!(out, "packferry: {fault}");
+    let _ = writeln!(out, "packferry: {}", printable_lines(&fault.to_string()));
     if let Some(help) = fault.help() {
-        let _ = writeln!(out, "  help: {help}");
+        let _ = writeln!(out, "  help: {}", printable_lines(help));
     }
 }
 
@@ -76,7 +80,8 @@ impl<'a> Shown<'a> {
         let location = finding.diagnostic.location.as_ref();
         let excerpt = location.and_then(|location| {
             let (text, span) = (location.text.as_ref()?, location.span.as_ref()?);
-            Excerpt::of(finding.about.shown.join(&location.file).into_string(), text, span)
+            let name = finding.about.shown.join(&location.file);
+            Excerpt::of(printable(name.as_str(), NAME_CHARS), text, span)
         });
         let mut message = finding.diagnostic.message.clone();
         if excerpt.is_none() {
@@ -84,7 +89,7 @@ impl<'a> Shown<'a> {
         }
         Self {
             finding,
-            message,
+            message: printable_lines(&message),
             excerpt,
         }
     }
@@ -143,22 +148,16 @@ impl miette::Diagnostic for Shown<'_> {
 pub fn print_script_output(lines: &[String], dropped: u64) {
     let mut out = io::stderr().lock();
     for line in lines {
-        let _ = writeln!(out, "{}", printable(line));
+        let _ = writeln!(out, "{}", printable(line, usize::MAX));
     }
     if dropped > 0 {
-        let _ = writeln!(out, "({dropped} more lines)");
+        let _ = writeln!(out, "({} more)", counted(dropped, "line"));
     }
 }
 
 /// Prints why a script failed, on standard error.
 pub fn print_script_failure(file: &Utf8Path, message: &str, stack: &str) {
     let mut out = io::stderr().lock();
-    let _ = writeln!(out, "{file}: {}", printable(message));
-    let _ = write!(out, "{}", printable(stack));
-}
-
-/// Text of the guest without what a terminal would obey.
-fn printable(text: &str) -> String {
-    let harmless = |c: char| !c.is_control() || matches!(c, '\n' | '\t');
-    text.chars().map(|c| if harmless(c) { c } else { '\u{fffd}' }).collect()
+    let _ = writeln!(out, "{}", printable_lines(&format!("{file}: {message}")));
+    let _ = write!(out, "{}", printable_lines(stack));
 }

@@ -140,15 +140,13 @@ pub fn run(code: &str, release: &Release, packages: &[String], guest: &GuestProc
 /// A [`Fault`] where it cannot be read, is too long, or is no UTF-8.
 pub fn read_script(path: &Utf8Path) -> Result<String, Fault> {
     let most = Limits::default().script_bytes;
-    let fault = |error: &dyn std::fmt::Display| Fault::new(format!("cannot read {path}: {error}"));
     let mut bytes = Vec::new();
-    let file = File::open(path).map_err(|error| fault(&error))?;
-    let read = file.take(most as u64 + 1).read_to_end(&mut bytes);
-    read.map_err(|error| fault(&error))?;
+    let read = File::open(path).and_then(|file| file.take(most as u64 + 1).read_to_end(&mut bytes));
+    read.map_err(|error| Fault::reading(path, &error))?;
     if bytes.len() > most {
-        return Err(fault(&format!("a script may have {most} bytes")));
+        return Err(Fault::new(format!("cannot run {path}: a script may have {most} bytes")));
     }
-    String::from_utf8(bytes).map_err(|_| fault(&"it is not UTF-8"))
+    String::from_utf8(bytes).map_err(|_| Fault::new(format!("cannot run {path}: it is not UTF-8")))
 }
 
 /// The sentence for a script that failed: what happened, and in which pack.

@@ -21,8 +21,8 @@ use crate::diagnostics::{
     STAGED_FILE_MISSING, STAGED_MANIFEST, STAGED_PACK_MISSING, STAGED_PACK_STALE, STAGED_TREE_MISSING,
     STAGING_LIST_INVALID, Severity,
 };
-use crate::discover::{Roots, reason};
-use crate::fault::Fault;
+use crate::discover::Roots;
+use crate::fault::{Fault, reason};
 use crate::finding::{Finding, Subject};
 use crate::npm::LazyBundler;
 use crate::pack_files::{Opened, PackRoot, Unread};

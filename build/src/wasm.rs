@@ -73,8 +73,12 @@ pub fn inspect(bytes: &[u8], declaration: &WasmDeclaration) -> Vec<WasmFault> {
     let (types, outline) = match outline {
         Ok(outline) => outline,
         Err(error) => {
-            let message = format!("invalid WASM binary: {}", error.message());
-            return vec![WasmFault::new(&WASM_INVALID, message).at(error.offset())];
+            let (what, offset) = match (check_form(bytes), error.message()) {
+                (Some(what), _) => (what, 0),
+                (None, "unexpected end-of-file") => ("it, or a part of it, ends early", error.offset()),
+                (None, message) => (message, error.offset()),
+            };
+            return vec![WasmFault::new(&WASM_INVALID, format!("invalid WASM binary: {what}")).at(offset)];
         }
     };
     let mut faults: Vec<WasmFault> = check_imports(&outline).into_iter().collect();
@@ -88,6 +92,30 @@ pub fn inspect(bytes: &[u8], declaration: &WasmDeclaration) -> Vec<WasmFault> {
         check_export(declared.wasm(), &outline, &types, &mut faults);
     }
     faults
+}
+
+/// What a file is that does not begin as a core module does.
+fn check_form(bytes: &[u8]) -> Option<&'static str> {
+    const MAGIC: &[u8] = b"\0asm";
+    const CORE: &[u8] = &[1, 0, 0, 0];
+    let Some(rest) = bytes.strip_prefix(MAGIC) else {
+        let text = bytes.trim_ascii_start();
+        return Some(match bytes {
+            [] => "the file is empty",
+            _ if MAGIC.starts_with(bytes) => "it ends within its first four bytes",
+            _ if text.starts_with(b"(module") || text.starts_with(b"(;") || text.starts_with(b";;") => {
+                "it is WebAssembly in text form; assemble it, for example with wat2wasm"
+            }
+            _ => "it does not begin with the four bytes of a WASM file",
+        });
+    };
+    match rest {
+        _ if rest.starts_with(CORE) => None,
+        // The second half of the version says what layer it is of.
+        [_, _, 1, 0, ..] => Some("it is a component, and only core modules are called"),
+        _ if rest.len() < CORE.len() => Some("it ends within its version"),
+        _ => Some("it is of a version that is not 1"),
+    }
 }
 
 /// What the call contract asks about in a binary, each with its place.

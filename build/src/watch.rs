@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use camino::Utf8PathBuf;
+use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::manifest::PackEntry;
 
 use crate::cli::WatchArgs;
@@ -30,9 +30,9 @@ pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
     let mut kv = LocalKv::open(args.persist_to.as_deref())?;
     let mut served = BTreeMap::new();
     loop {
-        let seen = snapshot(&args.roots)?;
+        let seen = snapshot(&args.roots, &args.out)?;
         served = publish_if_good(args, &mut kv, served)?;
-        while snapshot(&args.roots)? == seen {
+        while snapshot(&args.roots, &args.out)? == seen {
             std::thread::sleep(INTERVAL);
         }
         // A save is often several writes; take them together.
@@ -78,8 +78,9 @@ fn digests(packs: &[PackEntry]) -> Served {
         .collect()
 }
 
-/// Path, length and time of change of every file under `paths`, installed dependencies left out.
-fn snapshot(paths: &[Utf8PathBuf]) -> Result<BTreeSet<(PathBuf, u64, Option<SystemTime>)>, Fault> {
+/// Path, length and time of change of every file under `paths`, installed dependencies and the release `out` left out.
+fn snapshot(paths: &[Utf8PathBuf], out: &Utf8Path) -> Result<BTreeSet<(PathBuf, u64, Option<SystemTime>)>, Fault> {
+    let out = out.as_std_path().canonicalize().ok();
     let mut files = BTreeSet::new();
     let mut open: Vec<PathBuf> = paths.iter().map(|path| path.as_std_path().to_owned()).collect();
     while let Some(folder) = open.pop() {
@@ -91,6 +92,9 @@ fn snapshot(paths: &[Utf8PathBuf]) -> Result<BTreeSet<(PathBuf, u64, Option<Syst
             let hidden = name
                 .to_str()
                 .is_some_and(|name| name.starts_with('.') || name == "node_modules");
+            if kind.is_dir() && out.is_some() && entry.path().canonicalize().ok() == out {
+                continue;
+            }
             if kind.is_dir() && !hidden {
                 open.push(entry.path());
             } else if let Ok(found) = entry.metadata() {

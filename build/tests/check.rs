@@ -59,7 +59,8 @@ fn bad_packs_come_out_as_nodetool_judges_them() {
         let path = format!("bad-packs/{id}");
         match case["outcome"].as_str().unwrap() {
             "ignored" => {
-                let report = check(&[&path], true, 0);
+                // NodeTool passes it over; who names it made a mistake.
+                let report = check(&[&path], true, 2);
                 assert_eq!(
                     codes(&report, "warning"),
                     BTreeSet::from(["no-pack".to_owned()]),
@@ -361,9 +362,13 @@ fn reports_for_people() {
 fn wrong_usage_is_no_fault_of_a_pack() {
     let top = tempfile::tempdir().unwrap();
     for (arguments, said) in [
-        (&["check", "gone"][..], "gone cannot be read: it does not exist"),
+        (&["check", "gone"][..], "cannot read gone: it does not exist"),
         (&["check"], "no node_modules"),
-        (&["check", "--config", "gone.toml", "."], "gone.toml"),
+        (
+            &["check", "--config", "gone.toml", "."],
+            "cannot read gone.toml: it does not exist",
+        ),
+        (&["check", "--config", ".", "."], "cannot read .: it is a directory"),
         (&["check", "--no-such-flag"], "--no-such-flag"),
     ] {
         let run = packferry(top.path(), arguments);
@@ -372,5 +377,70 @@ fn wrong_usage_is_no_fault_of_a_pack() {
             "{arguments:?}: {}",
             run.err
         );
+    }
+}
+
+#[test]
+fn a_path_without_a_pack_is_wrong_usage_where_no_pack_is_at_fault() {
+    let top = tempfile::tempdir().unwrap();
+    fs::create_dir(top.path().join("empty")).unwrap();
+    write_pack(&top.path().join("good"), "good", "");
+    write_pack(&top.path().join("bad"), "bad", "import('x')");
+    for (paths, status) in [
+        (&["good"][..], 0),
+        (&["empty"], 2),
+        (&["good", "empty"], 2),
+        (&["bad", "empty"], 1),
+    ] {
+        let run = packferry(top.path(), &[&["check"], paths].concat());
+        assert_eq!(run.status, status, "{paths:?}");
+        let said = "packferry: empty holds no pack to check";
+        assert_eq!(run.err.contains(said), status == 2, "{paths:?}: {}", run.err);
+    }
+}
+
+/// Paths are shown as they were given, and below the working directory without it.
+#[test]
+fn paths_are_shown_as_they_were_given() {
+    let (top, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_pack(&top.path().join("packs/good"), "good", "");
+    let absolute = top.path().join("packs");
+    let absolute = absolute.to_str().unwrap();
+    for (here, given, shown) in [
+        (top.path(), "packs", "packs/good".to_owned()),
+        (top.path(), absolute, "packs/good".to_owned()),
+        (elsewhere.path(), absolute, format!("{absolute}/good")),
+        (&top.path().join("packs/good"), "..", "../good".to_owned()),
+    ] {
+        let run = packferry(here, &["check", "--json", given]);
+        assert_eq!(report(&run)["packs"][0]["directory"], shown, "{given}");
+    }
+}
+
+/// Nothing that a terminal obeys and no line without an end, whatever a pack says about itself.
+#[test]
+fn what_packs_say_is_cut_and_harmless() {
+    let top = tempfile::tempdir().unwrap();
+    let dir = top.path().join("p\u{1b}[31m");
+    write_pack(&dir, "p", "");
+    let long = "x".repeat(100_000);
+    let rows = [
+        ("version", format!("{long}\u{1b}[31m")),
+        ("name", long.clone()),
+        ("name", "\u{9b}31m".to_owned()),
+    ];
+    for (key, value) in rows {
+        let mut package =
+            json!({ "name": "p", "nodetool": { "sandboxModules": [{ "name": ".", "kind": "js", "file": long }] } });
+        package[key] = value.into();
+        fs::write(dir.join("package.json"), package.to_string()).unwrap();
+        for arguments in [&["check", "."][..], &["check", "--json", "."]] {
+            let run = packferry(top.path(), arguments);
+            assert_eq!(run.status, 1, "{}", run.err);
+            for text in [&run.out, &run.err] {
+                assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{key}: {text:?}");
+            }
+            assert!(run.err.lines().all(|line| line.chars().count() < 2_100), "{key}");
+        }
     }
 }

@@ -83,7 +83,13 @@ fn check(cases: &[Case]) -> Value {
         expected.sort_unstable();
         assert_eq!(codes, expected, "{}", case.what);
         let is_served = served.iter().any(|pack| pack["name"] == format!("@case/p{n}"));
-        let warnings = ["javascript-removed-global", "import-platform", "host-not-registered"];
+        let warnings = [
+            "javascript-removed-global",
+            "import-platform",
+            "import-backslash",
+            "export-not-loadable",
+            "host-not-registered",
+        ];
         let good = expected.iter().all(|code| warnings.contains(code));
         assert_eq!(is_served, good, "{}: a pack is served whole or not at all", case.what);
     }
@@ -111,6 +117,15 @@ fn imports_of_files() {
                 ("lib/a.js", "export const x = 1"),
             ],
             &[],
+        ),
+        case(
+            "backslashes, which NodeTool takes and the guest denies",
+            two.clone(),
+            &[
+                ("index.js", "import './lib\\\\a.js'; export * from '.\\\\lib/a.js'"),
+                ("lib/a.js", "export const x = 1"),
+            ],
+            &["import-backslash"; 2],
         ),
         case(
             "every form is checked",

@@ -117,3 +117,48 @@ fn a_pack_at_fault_says_so() {
         "{err}"
     );
 }
+
+/// Numbers come back to the last bit.
+#[test]
+fn numbers_are_the_guests() {
+    for number in [
+        "0.44140004436035557",
+        "5e-324",
+        "1.7976931348623157e308",
+        "0.1",
+        "-1e-7",
+        "9007199254740993",
+    ] {
+        let (status, out, err) = run(&format!("return {number};"), &["--packs", "text"]);
+        assert_eq!((status, err.as_str()), (Some(0), ""), "{number}");
+        let same = out.trim().parse::<f64>().unwrap().to_bits() == number.parse::<f64>().unwrap().to_bits();
+        assert!(same, "{number}: {out}");
+    }
+    assert_eq!(
+        run("return 0.44140004436035557;", &["--packs", "text"]).1,
+        "0.44140004436035557\n"
+    );
+}
+
+#[test]
+fn scripts_that_cannot_be_read() {
+    for (script, says, help) in [
+        (
+            "nope.js",
+            "cannot read nope.js: it does not exist",
+            "See that the path is spelled right.",
+        ),
+        ("text", "cannot read text: it is a directory", "Name a file."),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_packferry"))
+            .args(["run", script, "--packs", "text"])
+            .current_dir(packs())
+            .output()
+            .unwrap();
+        let err = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(
+            (output.status.code(), err),
+            (Some(2), format!("packferry: {says}\n  help: {help}\n"))
+        );
+    }
+}

@@ -125,3 +125,35 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_no_core_module_is_called_what_it_is() {
+    let component = wat::parse_str("(component)").unwrap();
+    let module = wat::parse_str(r#"(module (func (export "f")))"#).unwrap();
+    let cases: [(&[u8], &str); 10] = [
+        (b"", "the file is empty"),
+        (b"\0as", "it ends within its first four bytes"),
+        (b"\0asm\x01\0", "it ends within its version"),
+        (b"\0asm\x02\0\0\0", "it is of a version that is not 1"),
+        (&component, "it is a component, and only core modules are called"),
+        (
+            b"\n(module)",
+            "it is WebAssembly in text form; assemble it, for example with wat2wasm",
+        ),
+        (
+            b";; a",
+            "it is WebAssembly in text form; assemble it, for example with wat2wasm",
+        ),
+        (
+            b"export const f = 1;",
+            "it does not begin with the four bytes of a WASM file",
+        ),
+        (b"\0\0\0\0", "it does not begin with the four bytes of a WASM file"),
+        (module.split_last().unwrap().1, "it, or a part of it, ends early"),
+    ];
+    for (bytes, what) in cases {
+        let faults = inspect(bytes, &declaration(1, &json!(["f"])));
+        let messages: Vec<&str> = faults.iter().map(|fault| fault.message.as_str()).collect();
+        assert_eq!(messages, [format!("{INVALID}: {what}")]);
+    }
+}

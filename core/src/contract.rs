@@ -87,6 +87,13 @@ pub fn is_identifier(text: &str) -> bool {
     starts && bytes.all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'$')) && !RESERVED_WORDS.contains(&text)
 }
 
+/// Whether a generated facade can declare a function of that name: strict code forbids `eval` and `arguments`, and `__call` is what
+/// the facade imports. NodeTool accepts all three, and no guest loads what comes of it.
+#[must_use]
+pub fn is_declarable(name: &str) -> bool {
+    !matches!(name, "eval" | "arguments" | "__call")
+}
+
 /// Words that no export may be named by. `arguments`, `eval`, `async`, `of` and `undefined` are allowed.
 const RESERVED_WORDS: [&str; 46] = [
     "await",
@@ -156,7 +163,9 @@ mod tests {
             "Await",
         ] {
             assert!(is_identifier(good), "{good}");
+            assert_eq!(is_declarable(good), !matches!(good, "arguments" | "eval"), "{good}");
         }
+        assert!(!is_declarable("__call"));
         for bad in ["", "1a", "a-b", "é", "await", "public", "yield", "a b"] {
             assert!(!is_identifier(bad), "{bad}");
         }

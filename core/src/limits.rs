@@ -21,6 +21,8 @@ pub struct PackLimits {
     pub wasm_memory_pages: u64,
     /// Bytes of the dependencies header and of the WASM contract header; Node's fetch fails near 16 KB of headers.
     pub header_bytes: usize,
+    /// Characters of a version; it stands in a header of every answer.
+    pub version_chars: usize,
     /// Bytes of a module id, named or pinned, after percent-decoding.
     pub module_id_bytes: usize,
 }
@@ -36,6 +38,7 @@ pub const PACK_LIMITS: PackLimits = PackLimits {
     wasm_arity: 8,
     wasm_memory_pages: 4_096,
     header_bytes: 12_000,
+    version_chars: 256,
     module_id_bytes: MODULE_ID_BYTES,
 };
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::reasons::{Stop, forbidden, printable, rejected, too_large};
+use super::reasons::{Stop, forbidden, on_one_line, rejected, too_large};
 use super::{Bundled, Skip};
 use crate::excerpt::Position;
 use crate::fault::Fault;
@@ -37,7 +37,7 @@ fn try_again(judge: &Judge, source: String, npm_version: Option<String>) -> Resu
         Verdict::Accepted(accepted) => {
             let warning = |finding| {
                 let named = named(finding);
-                printable(&format!("It looks for {named} and will not find it in the guest."))
+                on_one_line(&format!("It looks for {named} and will not find it in the guest."))
             };
             Ok(Bundled {
                 npm_version,

@@ -85,6 +85,7 @@ fn search<'a>(build: &Build, starts: impl Iterator<Item = &'a PathBuf>) -> Optio
     starts
         .flat_map(|start| start.ancestors())
         .map(|folder| folder.join(build.file))
+        .filter(|candidate| candidate.is_file())
         .find(|candidate| {
             std::fs::read(candidate).is_ok_and(|bytes| hex::encode(Sha256::digest(&bytes)) == build.sha256)
         })

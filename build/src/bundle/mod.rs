@@ -25,7 +25,7 @@ use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
 use self::reasons::{
-    Stop, broken, escapes, failed, forbidden, named_globals, printable, refuse_builtins, rejected, skip, too_large,
+    Stop, broken, escapes, failed, forbidden, named_globals, on_one_line, refuse_builtins, rejected, skip, too_large,
     unresolved,
 };
 use self::stage::stage;
@@ -135,7 +135,7 @@ impl Bundler {
         let mut places = Places::new(&made.output, &rewritten, &mut origins);
         let accepted = accepted(verdict, &mut places)?;
         let detected = named_globals(&accepted.detected, &mut places)?;
-        let warning = |named| printable(&format!("It looks for {named} and will not find it in the guest."));
+        let warning = |named| on_one_line(&format!("It looks for {named} and will not find it in the guest."));
         Ok(Bundled {
             npm_version,
             inputs,

@@ -13,6 +13,7 @@ use super::places::Places;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
 use crate::scan::Finding;
+use crate::text::{LINE_CHARS, printable};
 
 /// Why a bundle stops half-way.
 pub(super) enum Stop {
@@ -27,25 +28,13 @@ impl From<Fault> for Stop {
 }
 
 pub(super) fn skip(rule: &'static Rule, reason: &str) -> Stop {
-    let reason = printable(reason);
+    let reason = on_one_line(reason);
     Stop::Skip(Skip { rule, reason })
 }
 
-/// The text as a terminal can be given it: names, versions and paths are a stranger's, and may be long or hold control characters.
-pub(super) fn printable(text: &str) -> String {
-    const LONGEST: usize = 2_000;
-    let shown = |character: char| {
-        if character.is_control() {
-            char::REPLACEMENT_CHARACTER
-        } else {
-            character
-        }
-    };
-    let mut printable: String = text.chars().take(LONGEST).map(shown).collect();
-    if text.chars().nth(LONGEST).is_some() {
-        printable.push('…');
-    }
-    printable
+/// A sentence on one line, fit for a terminal: names, versions and paths are a stranger's.
+pub(super) fn on_one_line(text: &str) -> String {
+    printable(&text.replace('\n', "\u{fffd}"), LINE_CHARS)
 }
 
 pub(super) fn broken(how: &str) -> Stop {
@@ -155,8 +144,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_are_printable() {
-        assert_eq!(printable("a\u{1b}[31m\nb é"), "a\u{fffd}[31m\u{fffd}b é");
-        assert_eq!(printable(&"x".repeat(3_000)).chars().count(), 2_001);
+    fn reasons_are_sentences_on_one_line() {
+        assert_eq!(on_one_line("a\u{1b}[31m\nb é"), "a\u{fffd}[31m\u{fffd}b é");
+        assert_eq!(on_one_line(&"x".repeat(3_000)).chars().count(), 2_001);
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use packferry_core::contract::{CallLimits, ExportPair, is_identifier};
+use packferry_core::contract::{CallLimits, ExportPair, is_declarable, is_identifier};
 use packferry_core::id::{ModuleName, PackName};
 use packferry_core::limits::{CALL_LIMIT_CEILINGS, PACK_LIMITS};
 use packferry_core::payload::{
@@ -14,8 +14,9 @@ use packferry_core::payload::{
 
 use super::{RawFile, RawModule, RawPack, file_id, quoted};
 use crate::diagnostics::{
-    CALL_LIMIT, DUPLICATE_EXPORT, EXPORT_IDENTIFIER, EXPORT_NAME, EXPORTS_EMPTY, FILE_PATH, HOST_ID, MANIFEST_SHAPE,
-    MANIFEST_UNKNOWN_KEY, MEMORY_PAGES, MODULE_KIND, MODULE_NAME, MODULE_SOURCE, NPM_NAME, Rule,
+    CALL_LIMIT, DUPLICATE_EXPORT, EXPORT_IDENTIFIER, EXPORT_NAME, EXPORT_NOT_LOADABLE, EXPORTS_EMPTY, FILE_PATH,
+    HOST_ID, MANIFEST_SHAPE, MANIFEST_UNKNOWN_KEY, MEMORY_PAGES, MODULE_KIND, MODULE_NAME, MODULE_SOURCE, NPM_NAME,
+    Rule,
 };
 use crate::json::{Kind, Member, Node};
 
@@ -447,6 +448,9 @@ fn check_identifier(fields: &mut Fields<'_, '_>, key: &str, text: &str, node: &N
             quoted(text)
         );
         fields.find(&EXPORT_IDENTIFIER, key, node.span(), &what);
+    } else if !is_declarable(text) {
+        let what = format!("{text} cannot be declared by a facade: no guest will load the module");
+        fields.find(&EXPORT_NOT_LOADABLE, key, node.span(), &what);
     }
     legal
 }

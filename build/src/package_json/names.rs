@@ -2,6 +2,7 @@
 
 use packferry_core::digest::is_digest;
 use packferry_core::id::{FileId, PackName, has_path_escape, is_header_text};
+use packferry_core::limits::PACK_LIMITS;
 
 use super::RawPack;
 use crate::diagnostics::{PACK_NAME_INVALID, PACK_NAME_RESERVED, VERSION_NOT_DELIVERABLE};
@@ -72,6 +73,16 @@ pub(super) fn check_pack_name(pack: &mut RawPack, node: &Node<'_>) {
 
 pub(super) fn check_version(pack: &mut RawPack, node: &Node<'_>) {
     let Some(version) = node.string() else { return };
+    let limit = PACK_LIMITS.version_chars;
+    if is_header_text(&version) && version.len() > limit {
+        let message = format!(
+            "{}: version {} has {} characters, and the limit is {limit}",
+            pack.label,
+            quoted(&version),
+            version.len()
+        );
+        return pack.find(&VERSION_NOT_DELIVERABLE, node.span(), message);
+    }
     if !is_header_text(&version) {
         let message = format!(
             "{}: version {} cannot be delivered: a header carries printable ASCII without outer spaces",

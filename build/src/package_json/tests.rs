@@ -252,6 +252,16 @@ fn names_and_versions() {
     ] {
         check(version, &versioned(version), &[("version-not-deliverable", version)]);
     }
+    let long = |characters: usize| format!("\"{}\"", "1".repeat(characters));
+    check("the longest version", &versioned(&long(256)), GOOD);
+    for characters in [257, 100_000] {
+        let version = long(characters);
+        check(
+            "a long version",
+            &versioned(&version),
+            &[("version-not-deliverable", &version)],
+        );
+    }
 }
 
 #[test]
@@ -478,7 +488,7 @@ fn wasm_modules() {
     }
     for exports in [
         r#"["f", "g"]"#,
-        r#"["arguments", "eval", "async", "of", "undefined", "$_1"]"#,
+        r#"["async", "of", "undefined", "$_1", "_call"]"#,
         r#"[{"wasm": "a b", "as": "f"}]"#,
         r#"["f", {"wasm": "g", "as": "h"}]"#,
         r#"[{"as": "f", "wasm": "\"\\"}]"#,
@@ -495,6 +505,14 @@ fn wasm_modules() {
         (r#"["1a"]"#, &[("export-identifier", r#""1a""#)]),
         (r#"["a-b"]"#, &[("export-identifier", r#""a-b""#)]),
         (r#"["é"]"#, &[("export-identifier", r#""é""#)]),
+        (
+            r#"["arguments", {"wasm": "f", "as": "eval"}, "__call"]"#,
+            &[
+                ("export-not-loadable", r#""arguments""#),
+                ("export-not-loadable", r#""eval""#),
+                ("export-not-loadable", r#""__call""#),
+            ],
+        ),
         (r#"["default"]"#, &[("export-identifier", r#""default""#)]),
         (
             r#"["f", "f"]"#,

@@ -10,9 +10,9 @@ use packferry_core::payload::FileKind;
 
 use super::{ExportNames, NamedExport, ValidFile};
 use crate::cycles::{Imports, cycles};
-use crate::diagnostics::{Diagnostic, IMPORT_CYCLE, IMPORT_PLATFORM, Rule};
+use crate::diagnostics::{Diagnostic, IMPORT_BACKSLASH, IMPORT_CYCLE, IMPORT_PLATFORM, Rule};
 use crate::fault::Fault;
-use crate::imports::resolve;
+use crate::imports::{is_denied_in_guest, resolve};
 use crate::javascript::{ImportKind, Inspection, Inspector};
 use crate::package_json::{RawPack, quoted};
 
@@ -94,7 +94,13 @@ impl Script<'_> {
                 continue;
             }
             match resolve(self.id, &import.source, declared) {
-                Ok(target) => targets.push((target, import.span.clone())),
+                Ok(target) => {
+                    if is_denied_in_guest(&import.source) {
+                        let sentence = format!("the guest will deny the import {}", quoted(&import.source));
+                        self.find(&IMPORT_BACKSLASH, import.span.clone(), &sentence);
+                    }
+                    targets.push((target, import.span.clone()));
+                }
                 Err(astray) => self.find(astray.rule(), import.span.clone(), &astray.sentence(&import.source)),
             }
         }
