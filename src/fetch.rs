@@ -10,7 +10,7 @@ use packferry_core::record::GraphRecord;
 
 use crate::config::Config;
 use crate::guard::PolicyCache;
-use crate::memory::{Memory, Object, Slot, Turn};
+use crate::memory::{Memory, Object, Slot};
 use crate::problem::{Corruption, Fault, Problem};
 use crate::release::Releases;
 use crate::store::{Bytes, CacheTime, Store, StoreFailure};
@@ -144,36 +144,54 @@ impl<'a, S: Store> Reader<'a, S> {
         check: impl AsyncFn(S::Bytes) -> Checked<Object<S::Body>>,
     ) -> Result<Option<Object<S::Body>>, Problem> {
         let memory = &self.edge.memory;
-        if let Some(object) = memory.get(&slot) {
-            return Ok(Some(object));
-        }
-        let _turn = self.turn(&slot, || memory.get(&slot).is_some()).await;
-        if let Some(object) = memory.get(&slot) {
-            return Ok(Some(object));
-        }
-        let found = self.read_checked(key, check).await?;
-        Ok(found.map(|(object, length)| {
-            memory.insert(slot.clone(), object.clone(), length);
-            object
-        }))
+        let fetch = async || {
+            let found = self.read_checked(key, check).await?;
+            Ok(found.map(|(object, length)| {
+                memory.insert(slot.clone(), object.clone(), length);
+                object
+            }))
+        };
+        self.once(&slot, || memory.get(&slot), fetch).await
     }
 
-    /// Waits for our turn to fetch `slot`, or until it is `done` by somebody else. Their future is never awaited, since it
-    /// belongs to another request and may have been dropped with it: a fetch that takes long is taken over by one of those who
-    /// wait, and in the end all go on alone.
-    pub(crate) async fn turn(&self, slot: &Slot, done: impl Fn() -> bool) -> Option<Turn<'a, S::Body>> {
+    /// What is `known`, else what `fetch` gives and makes known: of requests that want it together, one fetches it, and the
+    /// others wait until it is known, or share how the fetch ended. Their future is never awaited, since it belongs to another
+    /// request and may have been dropped with it: a fetch that takes long is taken over by one of those who wait, and in the end
+    /// all go on alone.
+    pub(crate) async fn once<T>(
+        &self,
+        slot: &Slot,
+        known: impl Fn() -> Option<T>,
+        fetch: impl AsyncFnOnce() -> Result<Option<T>, Problem>,
+    ) -> Result<Option<T>, Problem> {
+        let memory = &self.edge.memory;
+        let before = memory.endings();
         let (mut pause, longest) = PAUSES;
         let mut waited = 0;
-        while waited < WAIT_MILLISECONDS && !done() {
-            let turn = self.edge.memory.begin(slot, self.edge.store.now());
-            if turn.is_some() {
-                return turn;
+        let turn = loop {
+            if let Some(known) = known() {
+                return Ok(Some(known));
+            }
+            if let Some(ending) = memory.ending_since(slot, before) {
+                return ending.map_or(Ok(None), Err);
+            }
+            if waited >= WAIT_MILLISECONDS {
+                break None;
+            }
+            if let Some(turn) = memory.begin(slot, self.edge.store.now()) {
+                break Some(turn);
             }
             self.edge.store.pause(pause).await;
             waited += pause;
             pause = longest.min(pause * 2);
+        };
+        let result = fetch().await;
+        match (&result, turn) {
+            (Ok(None), Some(turn)) => turn.end(None),
+            (Err(problem), Some(turn)) => turn.end(Some(problem.clone())),
+            (Ok(Some(_)), _) | (_, None) => {}
         }
-        None
+        result
     }
 
     /// Reads and checks a content-addressed value. A miss may be one that KV remembers, and damage may lie in its cache only:

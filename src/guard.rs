@@ -119,36 +119,36 @@ impl<S: Store> Reader<'_, S> {
     /// The policy `name`: kept for the cache time, and asked for again by every request while it cannot be had. A policy that
     /// was good a moment ago does not go on: what was blocked since would be let out.
     async fn policy(&self, name: &str) -> Result<Rc<InForce>, Problem> {
+        let key = StorageKey::Policy(name.to_owned());
         let fresh = || self.edge.policy.fresh(self.edge.store.now());
-        if let Some(in_force) = fresh() {
-            return Ok(in_force);
-        }
-        let slot = Slot::Bytes(StorageKey::Policy(name.to_owned()));
-        let _turn = self.turn(&slot, || fresh().is_some()).await;
-        if let Some(in_force) = fresh() {
-            return Ok(in_force);
-        }
-        let now = self.edge.store.now();
-        let loaded = self.load_policy(name).await;
-        self.edge.releases.note_policy(loaded.is_ok(), self.edge.store.now());
-        let in_force = Rc::new(loaded?);
-        *self.edge.policy.last.borrow_mut() = Some(Last {
-            until: now + u64::from(self.edge.config.pointer_cache_seconds) * 1000,
-            in_force: Rc::clone(&in_force),
-        });
-        Ok(in_force)
+        let load = async || {
+            let now = self.edge.store.now();
+            let loaded = self.load_policy(&key).await;
+            let well = matches!(loaded, Ok(Some(_)));
+            self.edge.releases.note_policy(well, self.edge.store.now());
+            let in_force = loaded?.map(Rc::new);
+            if let Some(in_force) = &in_force {
+                *self.edge.policy.last.borrow_mut() = Some(Last {
+                    until: now + u64::from(self.edge.config.pointer_cache_seconds) * 1000,
+                    in_force: Rc::clone(in_force),
+                });
+            }
+            Ok(in_force)
+        };
+        let in_force = self.once(&Slot::Bytes(key.clone()), fresh, load).await?;
+        in_force.ok_or_else(|| Fault::Policy(format!("storage lacks {key}")).into())
     }
 
-    async fn load_policy(&self, name: &str) -> Result<InForce, Problem> {
-        let key = StorageKey::Policy(name.to_owned());
+    async fn load_policy(&self, key: &StorageKey) -> Result<Option<InForce>, Problem> {
         let closed = |cause: String| Problem::from(Fault::Policy(cause));
-        let read = self.read(&key, CacheTime::Least).await;
-        let bytes = read.map_err(|problem| closed(problem.to_string()))?;
-        let bytes = bytes.ok_or_else(|| closed(format!("storage lacks {key}")))?;
+        let read = self.read(key, CacheTime::Least).await;
+        let Some(bytes) = read.map_err(|problem| closed(problem.to_string()))? else {
+            return Ok(None);
+        };
         let document = text(&bytes, DOCUMENT_BYTES).map_err(closed)?;
-        Ok(InForce {
+        Ok(Some(InForce {
             policy: Policy::parse(&document).map_err(|error| closed(error.to_string()))?,
             digest: Some(BlobDigest::of(document.as_bytes())),
-        })
+        }))
     }
 }

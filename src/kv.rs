@@ -2,7 +2,10 @@
 //! to be parsed.
 
 use std::cell::OnceCell;
+use std::future::poll_fn;
 use std::ops::Range;
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use packferry_core::key::StorageKey;
@@ -66,6 +69,8 @@ pub(crate) struct Kv(pub(crate) Option<KvStore>);
 
 /// Seconds for [`CacheTime::Forever`]: a year.
 const YEAR: u64 = 31_536_000;
+/// Seconds after which a read is given up.
+const READ_SECONDS: u64 = 10;
 /// Seconds for [`CacheTime::Least`]: KV takes no less.
 const LEAST: u64 = 30;
 
@@ -83,14 +88,17 @@ impl Store for Kv {
             CacheTime::Forever => YEAR,
             CacheTime::Least => LEAST,
         };
-        let stream = kv.get(&key.to_string()).cache_ttl(seconds).stream().await;
-        let Some(stream) = stream.map_err(|error| StoreFailure(error.to_string()))? else {
-            return Ok(None);
-        };
-        // The runtime collects the stream natively; read chunk by chunk from here, each would be copied.
-        let response = Response::new_with_opt_readable_stream(Some(&stream)).map_err(failure)?;
-        let buffer = JsFuture::from(response.array_buffer().map_err(failure)?).await;
-        Ok(Some(KvBytes(Uint8Array::new(&buffer.map_err(failure)?))))
+        in_time(async {
+            let stream = kv.get(&key.to_string()).cache_ttl(seconds).stream().await;
+            let Some(stream) = stream.map_err(|error| StoreFailure(error.to_string()))? else {
+                return Ok(None);
+            };
+            // The runtime collects the stream natively; read chunk by chunk from here, each would be copied.
+            let response = Response::new_with_opt_readable_stream(Some(&stream)).map_err(failure)?;
+            let buffer = JsFuture::from(response.array_buffer().map_err(failure)?).await;
+            Ok(Some(KvBytes(Uint8Array::new(&buffer.map_err(failure)?))))
+        })
+        .await
     }
 
     async fn sha256(&self, bytes: &KvBytes, range: Range<usize>) -> Result<[u8; 32], StoreFailure> {
@@ -126,6 +134,20 @@ impl Store for Kv {
     fn now(&self) -> u64 {
         Date::now() as u64
     }
+}
+
+/// What `read` gives, or a failure where it gives nothing in time: KV sets no bound of its own.
+async fn in_time<T>(read: impl Future<Output = Result<T, StoreFailure>>) -> Result<T, StoreFailure> {
+    let mut read = pin!(read);
+    let mut limit = pin!(Delay::from(Duration::from_secs(READ_SECONDS)));
+    poll_fn(|context| match read.as_mut().poll(context) {
+        Poll::Ready(result) => Poll::Ready(result),
+        Poll::Pending => {
+            let late = |()| Err(StoreFailure(format!("no answer within {READ_SECONDS} seconds")));
+            limit.as_mut().poll(context).map(late)
+        }
+    })
+    .await
 }
 
 fn failure(error: JsValue) -> StoreFailure {

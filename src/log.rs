@@ -1,19 +1,21 @@
-//! One structured line for each request that was not answered from memory. No token, no body, no path of any machine.
+//! One structured line for each request that was not answered from memory, and for each that was refused although the thing may
+//! be there. No token, no body, no path of any machine.
 
-use http::Response;
 use packferry_core::canonical;
 use serde::Serialize;
 
-use crate::problem::Problem;
+use crate::problem::{Problem, Refusal};
 use crate::route::Topic;
 use crate::trace::Trace;
 
 /// How a request ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// With an answer of this status.
-    Answered(u16),
-    /// With a refusal.
+    /// With what was asked for.
+    Answered,
+    /// With word that there is no such thing.
+    Absent(String),
+    /// With another refusal.
     Refused(String),
     /// With a fault of ours.
     Fault(String),
@@ -22,12 +24,15 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of<T>(result: Result<&Response<T>, &Problem>) -> Self {
-        match result {
-            Ok(answer) => Self::Answered(answer.status().as_u16()),
-            Err(Problem::Refusal(refusal)) => Self::Refused(refusal.to_string()),
-            Err(Problem::Fault(fault)) => Self::Fault(fault.to_string()),
-            Err(Problem::Corruption(corruption)) => Self::Corrupt(corruption.to_string()),
+    pub(crate) fn of(problem: Option<&Problem>) -> Self {
+        match problem {
+            None => Self::Answered,
+            Some(Problem::Refusal(refusal @ (Refusal::NotFound(_) | Refusal::Unavailable(_)))) => {
+                Self::Absent(refusal.to_string())
+            }
+            Some(Problem::Refusal(refusal)) => Self::Refused(refusal.to_string()),
+            Some(Problem::Fault(fault)) => Self::Fault(fault.to_string()),
+            Some(Problem::Corruption(corruption)) => Self::Corrupt(corruption.to_string()),
         }
     }
 }
@@ -47,8 +52,7 @@ struct Event<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
     outcome: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    status: Option<u16>,
+    status: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
     reads: u32,
@@ -56,30 +60,30 @@ struct Event<'a> {
 }
 
 impl Line {
-    /// The line of a request. None for one that was answered from memory and is nobody's fault.
+    /// The line of a request. None for one that was answered from memory: with the thing, or with word that there is none.
     pub(crate) fn new(
         route: &'static str,
         topic: &Topic,
         outcome: &Outcome,
+        status: u16,
         trace: &Trace,
         milliseconds: u64,
     ) -> Option<Self> {
-        let alarming = matches!(outcome, Outcome::Fault(_) | Outcome::Corrupt(_));
-        if trace.reads() == 0 && !alarming {
+        if trace.reads() == 0 && matches!(outcome, Outcome::Answered | Outcome::Absent(_)) {
             return None;
         }
-        let (name, status, cause) = match outcome {
-            Outcome::Answered(status) => ("answered", Some(*status), None),
-            Outcome::Refused(cause) => ("refused", None, Some(cause.as_str())),
-            Outcome::Fault(cause) => ("fault", None, Some(cause.as_str())),
-            Outcome::Corrupt(cause) => ("corrupt", None, Some(cause.as_str())),
+        let (name, cause) = match outcome {
+            Outcome::Answered => ("answered", None),
+            Outcome::Absent(cause) | Outcome::Refused(cause) => ("refused", Some(cause.as_str())),
+            Outcome::Fault(cause) => ("fault", Some(cause.as_str())),
+            Outcome::Corrupt(cause) => ("corrupt", Some(cause.as_str())),
         };
         let id = match topic {
             Topic::Module(id) => Some(id.as_str()),
             Topic::Other(_) => None,
         };
         Some(Self {
-            alarming,
+            alarming: matches!(outcome, Outcome::Fault(_) | Outcome::Corrupt(_)),
             json: canonical::to_json(&Event {
                 route,
                 id,

@@ -17,7 +17,7 @@ use crate::config::Source;
 use crate::fetch::{Checked, DOCUMENT_BYTES, Reader};
 use crate::guard::Gate;
 use crate::memory::{Closure, Object, Slot};
-use crate::problem::{Corruption, Fault, Problem, Refusal};
+use crate::problem::{Absence, Corruption, Fault, Problem, Refusal};
 use crate::store::{Body, Bytes, Store};
 
 /// What a module id means, before policy and without bytes.
@@ -38,11 +38,11 @@ pub(crate) struct Found {
     pub(crate) manifest: Option<ManifestDigest>,
 }
 
-/// What a named id turned out to be.
+/// What a named id turned out to be in the release that was asked.
 enum Named {
     Found(Box<Found>),
-    NotFound,
-    Unavailable,
+    NotFound(ManifestDigest),
+    Unavailable(ManifestDigest),
 }
 
 /// A found thing that the policy lets the requester have.
@@ -95,18 +95,22 @@ impl<S: Store> Reader<'_, S> {
         let private = permit.is_private();
         let named = self.pack(pack, |release, entry| match entry {
             Some(entry) => find_named(entry, id, release.manifest),
-            None => Named::NotFound,
+            None => Named::NotFound(release.manifest),
         });
+        let absence = |manifest| Absence {
+            private,
+            manifest: Some(manifest),
+        };
         match named.await? {
             Named::Found(found) => Ok(*found),
-            Named::NotFound => Err(Refusal::NotFound { private }.into()),
-            Named::Unavailable => Err(Refusal::Unavailable { private }.into()),
+            Named::NotFound(manifest) => Err(Refusal::NotFound(absence(manifest)).into()),
+            Named::Unavailable(manifest) => Err(Refusal::Unavailable(absence(manifest)).into()),
         }
     }
 
     async fn pinned(&self, graph: GraphDigest, file: Option<&String>, gate: &Gate) -> Result<Found, Problem> {
         let key = StorageKey::Graph(graph);
-        let absent = || Problem::from(Refusal::NotFound { private: false });
+        let absent = || Problem::from(Refusal::NotFound(Absence::default()));
         if self.edge.memory.is_absent(&key, self.edge.store.now()) {
             return Err(absent());
         }
@@ -121,7 +125,7 @@ impl<S: Store> Reader<'_, S> {
         // Whether a private graph has a file is for those to know who may fetch it.
         let permit = gate.delivery(&record_subject(&record))?;
         let private = permit.is_private();
-        let file = file.ok_or(Refusal::NotFound { private })?;
+        let file = file.ok_or(Refusal::NotFound(Absence::outside_releases(private)))?;
         Ok(find_pinned(&record, file))
     }
 
@@ -189,12 +193,12 @@ impl Found {
 
 fn find_named(pack: &PackEntry, id: &ModuleId, manifest: ManifestDigest) -> Named {
     let found = match id {
-        ModuleId::Specifier(specifier) if pack.is_unavailable(specifier) => return Named::Unavailable,
+        ModuleId::Specifier(specifier) if pack.is_unavailable(specifier) => return Named::Unavailable(manifest),
         ModuleId::Specifier(specifier) => pack.module(specifier).map(|module| of_module(pack, module, manifest)),
         ModuleId::File { file, .. } => pack.file(file).map(|file| of_file(pack, file, manifest)),
         ModuleId::Graph(_) | ModuleId::GraphFile { .. } => None,
     };
-    found.map_or(Named::NotFound, |found| Named::Found(Box::new(found)))
+    found.map_or(Named::NotFound(manifest), |found| Named::Found(Box::new(found)))
 }
 
 fn of_module(pack: &PackEntry, module: &ModuleEntry, manifest: ManifestDigest) -> Found {

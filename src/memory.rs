@@ -1,5 +1,5 @@
 //! What an isolate remembers: checked objects, within a budget of bytes; ids known to be absent, for seconds and within a
-//! bound; and who is fetching what just now. Nothing here is fetched or checked.
+//! bound; who is fetching what just now, and how that ended. Nothing here is fetched or checked.
 
 use std::borrow::Borrow;
 use std::cell::RefCell;
@@ -12,6 +12,7 @@ use packferry_core::key::StorageKey;
 use packferry_core::manifest::{PackEntry, Root};
 use packferry_core::record::GraphRecord;
 
+use crate::problem::Problem;
 use crate::store::Body;
 
 /// In which form an object is remembered.
@@ -177,12 +178,26 @@ impl Absent {
     }
 }
 
+/// How a fetch ended that gave no object: with a problem, or because storage lacks it.
+pub(crate) type Ending = Option<Problem>;
+
+/// The last fetches that gave no object, for those who were waiting for them: each would find the same, one after the other.
+#[derive(Debug)]
+struct Endings {
+    count: u64,
+    last: Lru<Slot, (u64, Ending)>,
+}
+
+/// Fetches whose ending is known.
+const ENDINGS: usize = 256;
+
 /// Everything an isolate remembers of objects. Never borrowed across an await.
 #[derive(Debug)]
 pub(crate) struct Memory<B> {
     objects: RefCell<Lru<Slot, Object<B>>>,
     absent: RefCell<Absent>,
     in_flight: RefCell<HashMap<Slot, u64>>,
+    endings: RefCell<Endings>,
 }
 
 /// How long a fetch is left alone before somebody else takes it over. A request that was cancelled never says so: its mark goes
@@ -199,6 +214,10 @@ impl<B: Body> Memory<B> {
             objects: RefCell::new(Lru::new(budget)),
             absent: RefCell::default(),
             in_flight: RefCell::default(),
+            endings: RefCell::new(Endings {
+                count: 0,
+                last: Lru::new(ENDINGS),
+            }),
         }
     }
 
@@ -223,6 +242,19 @@ impl<B: Body> Memory<B> {
     /// Remembers that `key` is absent.
     pub(crate) fn note_absent(&self, key: StorageKey, now: u64) {
         self.absent.borrow_mut().insert(key, now);
+    }
+
+    /// How many fetches have given no object so far.
+    #[must_use]
+    pub(crate) fn endings(&self) -> u64 {
+        self.endings.borrow().count
+    }
+
+    /// How the last fetch of `slot` ended, if it gave no object and was none of the first `before`.
+    #[must_use]
+    pub(crate) fn ending_since(&self, slot: &Slot, before: u64) -> Option<Ending> {
+        let (count, ending) = self.endings.borrow_mut().last.get(slot)?;
+        (count > before).then_some(ending)
     }
 
     /// Marks that the caller fetches `slot`, unless somebody else is doing so: then none.
@@ -251,6 +283,18 @@ pub(crate) struct Turn<'a, B> {
     memory: &'a Memory<B>,
     slot: Slot,
     since: u64,
+}
+
+impl<B> Turn<'_, B> {
+    /// Ends the turn without an object. One that was taken over meanwhile says nothing: the other may find more.
+    pub(crate) fn end(self, ending: Ending) {
+        if self.memory.in_flight.borrow().get(&self.slot) == Some(&self.since) {
+            let mut endings = self.memory.endings.borrow_mut();
+            endings.count += 1;
+            let count = endings.count;
+            endings.last.insert(self.slot.clone(), (count, ending), 1);
+        }
+    }
 }
 
 impl<B> Drop for Turn<'_, B> {
@@ -313,5 +357,28 @@ mod tests {
         );
         drop(second);
         assert!(memory.begin(&slot, PATIENCE_MILLISECONDS).is_some());
+    }
+
+    #[test]
+    fn an_ending_is_for_those_who_waited_and_not_of_a_turn_that_was_taken_over() {
+        let memory: Memory<Rc<[u8]>> = Memory::new(0);
+        let slot = Slot::Bytes(StorageKey::Channel("a".to_owned()));
+        let before = memory.endings();
+        let first = memory.begin(&slot, 0).unwrap();
+        let second = memory.begin(&slot, PATIENCE_MILLISECONDS).unwrap();
+        first.end(None);
+        assert_eq!(memory.ending_since(&slot, before), None);
+        second.end(None);
+        assert_eq!(memory.ending_since(&slot, before), Some(None));
+        assert_eq!(
+            memory.ending_since(&slot, memory.endings()),
+            None,
+            "who comes later looks itself"
+        );
+        for n in 0..1_000 {
+            let other = Slot::Bytes(StorageKey::Channel(n.to_string()));
+            memory.begin(&other, 0).unwrap().end(None);
+        }
+        assert_eq!(memory.endings.borrow().last.entries.len(), ENDINGS);
     }
 }

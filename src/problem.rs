@@ -1,6 +1,7 @@
 //! The three kinds of no. A *refusal* is the requester's or the pack's affair and is shown; a *fault* is ours, is logged and
 //! passes; *corruption* is storage contradicting what a digest names, and is loud. Statuses and codes are in `respond.rs`.
 
+use packferry_core::digest::ManifestDigest;
 use packferry_core::id::InvalidModuleId;
 use packferry_core::key::StorageKey;
 use packferry_core::policy::Forbidden;
@@ -18,22 +19,36 @@ pub enum Refusal {
     Forbidden(Forbidden),
     /// There is no such thing.
     #[error("there is no such thing")]
-    NotFound {
-        /// Whether somebody else would have been told something else.
-        private: bool,
-    },
+    NotFound(Absence),
     /// Declared, but not delivered.
     #[error("it is declared and not deliverable")]
-    Unavailable {
-        /// Whether somebody else would have been told something else.
-        private: bool,
-    },
+    Unavailable(Absence),
     /// Another method than GET, HEAD and OPTIONS.
     #[error("the method is not allowed")]
     MethodNotAllowed,
     /// A path that no route has.
     #[error("no route has this path")]
     NoRoute,
+}
+
+/// What an answer that there is nothing rests on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Absence {
+    /// Whether somebody else would have been told something else.
+    pub private: bool,
+    /// The release in which a named id was looked up; none for other things.
+    pub manifest: Option<ManifestDigest>,
+}
+
+impl Absence {
+    /// Of something that no release lists.
+    #[must_use]
+    pub fn outside_releases(private: bool) -> Self {
+        Self {
+            private,
+            manifest: None,
+        }
+    }
 }
 
 /// Storage or its operator owes us something.

@@ -86,11 +86,6 @@ impl Releases {
         }
     }
 
-    /// The manifest of the release that was adopted last.
-    pub(crate) fn adopted(&self) -> Option<ManifestDigest> {
-        self.state.borrow().current.as_ref().map(|release| release.manifest)
-    }
-
     /// Notes whether storage answered its last read.
     pub(crate) fn note_storage(&self, well: bool, now: u64) {
         self.change(now, |state| state.storage_fails = !well);
@@ -286,29 +281,34 @@ impl<S: Store> Reader<'_, S> {
     /// is noted and the last one goes on.
     pub(crate) async fn channel(&self, name: &str) -> Option<Taken> {
         let releases = &self.edge.releases;
-        let known = || releases.state.borrow().taken.is_some();
-        let due = || releases.state.borrow().check_at <= self.edge.store.now();
-        let _turn = if known() {
-            None
-        } else {
+        let known = || releases.state.borrow().taken.clone();
+        if known().is_none() {
             let slot = Slot::Bytes(StorageKey::Channel(name.to_owned()));
-            self.turn(&slot, known).await
-        };
-        if due() {
-            if known() {
-                // Others go on with what is known while this request looks.
-                releases.state.borrow_mut().check_at = self.edge.store.now() + CLAIM_MILLISECONDS;
-            }
-            let read = self.read_channel(name).await;
-            let now = self.edge.store.now();
-            releases.change(now, |state| {
-                state.channel_problem = read.and_then(|taken| state.take(name, taken)).err();
-                if state.taken.is_some() {
-                    state.check_at = now + self.pointer_cache_milliseconds();
-                }
+            let looked = self.once(&slot, known, async || {
+                self.look_at_channel(name).await;
+                Ok(known())
             });
+            // What went wrong is noted.
+            return looked.await.ok().flatten();
         }
-        releases.state.borrow().taken.clone()
+        if releases.state.borrow().check_at <= self.edge.store.now() {
+            // Others go on with what is known while this request looks.
+            releases.state.borrow_mut().check_at = self.edge.store.now() + CLAIM_MILLISECONDS;
+            self.look_at_channel(name).await;
+        }
+        known()
+    }
+
+    /// Reads the channel, and takes what it says or notes why not.
+    async fn look_at_channel(&self, name: &str) {
+        let read = self.read_channel(name).await;
+        let now = self.edge.store.now();
+        self.edge.releases.change(now, |state| {
+            state.channel_problem = read.and_then(|taken| state.take(name, taken)).err();
+            if state.taken.is_some() {
+                state.check_at = now + self.pointer_cache_milliseconds();
+            }
+        });
     }
 
     async fn read_channel(&self, name: &str) -> Result<Taken, Problem> {

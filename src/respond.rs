@@ -49,6 +49,13 @@ pub(crate) struct Dressed {
     tag: String,
 }
 
+/// The headers of a whole answer, and how many bytes they promise.
+#[derive(Debug)]
+pub(crate) struct Whole {
+    pub(crate) headers: HeaderMap,
+    pub(crate) length: u64,
+}
+
 impl Dressed {
     fn new(mut headers: Headers, tag: &impl Display) -> Result<Self, Unsendable> {
         let tag = headers::entity_tag(tag);
@@ -57,11 +64,11 @@ impl Dressed {
         Ok(Self { headers, tag })
     }
 
-    /// The headers of the whole answer, whose body has so many bytes.
-    pub(crate) fn whole(&self, length: u64) -> HeaderMap {
-        let mut map = self.headers.clone().into_map();
-        map.insert(header::CONTENT_LENGTH, length.into());
-        map
+    /// What stands before a body of so many bytes.
+    pub(crate) fn whole(&self, length: u64) -> Whole {
+        let mut headers = self.headers.clone().into_map();
+        headers.insert(header::CONTENT_LENGTH, length.into());
+        Whole { headers, length }
     }
 
     /// Whether the client has what it asks for.
@@ -268,12 +275,12 @@ fn shape(problem: &Problem) -> Shape {
                 private: forbidden.private,
                 ..row(StatusCode::FORBIDDEN, "forbidden", "is not available to this client")
             },
-            Refusal::NotFound { private } => Shape {
-                private: *private,
+            Refusal::NotFound(absence) => Shape {
+                private: absence.private,
                 ..row(StatusCode::NOT_FOUND, "not-found", "is not installed")
             },
-            Refusal::Unavailable { private } => Shape {
-                private: *private,
+            Refusal::Unavailable(absence) => Shape {
+                private: absence.private,
                 ..row(StatusCode::NOT_FOUND, "unavailable", "is not available for delivery")
             },
             Refusal::MethodNotAllowed => row(StatusCode::METHOD_NOT_ALLOWED, "method-not-allowed", "is not allowed"),

@@ -4,7 +4,7 @@
 use packferry_core::digest::{ManifestDigest, ShardDigest};
 use packferry_core::id::{InvalidModuleId, ModuleId, percent_decode};
 
-use crate::problem::Refusal;
+use crate::problem::{Absence, Refusal};
 
 /// What a request asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,7 +98,7 @@ pub fn parse(method: &str, url: &str) -> Result<Asked, NotUnderstood> {
         Err(Unparsed::Id) => Err(no(Refusal::InvalidId, "The module id")),
         Err(Unparsed::Absent(topic)) => Err(NotUnderstood {
             head,
-            refusal: Refusal::NotFound { private: false },
+            refusal: Refusal::NotFound(Absence::default()),
             topic,
         }),
     }
@@ -243,7 +243,7 @@ mod tests {
                 limit,
             }))
         };
-        let absent = || Err(Refusal::NotFound { private: false });
+        let absent = || Err(Refusal::NotFound(Absence::default()));
         let cases = [
             ("/api/sandbox-modules/@a/b", module("@a/b")),
             ("/api/sandbox-modules/%40a%2Fb?x=%zz", module("@a/b")),

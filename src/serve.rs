@@ -13,7 +13,7 @@ use crate::index;
 use crate::log::{Line, Outcome};
 use crate::lookup::Authorized;
 use crate::memory::Slot;
-use crate::problem::{Fault, Problem, Refusal};
+use crate::problem::{Absence, Fault, Problem, Refusal};
 use crate::respond::{self, Answer, Content, Dressed};
 use crate::route::{self, IndexQuery, Route};
 use crate::store::{Body, Store};
@@ -60,10 +60,11 @@ pub async fn serve<S: Store>(edge: &Edge<S>, request: &Request<'_>) -> (Answer<S
             (no.head, "none", no.topic, Err((problem, refusal)))
         }
     };
-    let outcome = Outcome::of(result.as_ref().map_err(|(problem, _)| problem));
+    let outcome = Outcome::of(result.as_ref().err().map(|(problem, _)| problem));
     let mut answer = result.unwrap_or_else(|(_, refusal)| refusal);
     respond::note_timing(answer.headers_mut(), &trace.server_timing(name));
-    let line = Line::new(name, &topic, &outcome, &trace, edge.store.now().saturating_sub(begun));
+    let (status, taken) = (answer.status().as_u16(), edge.store.now().saturating_sub(begun));
+    let line = Line::new(name, &topic, &outcome, status, &trace, taken);
     let answer = if head { respond::without_body(answer) } else { answer };
     (answer, line)
 }
@@ -76,12 +77,12 @@ fn keep_absence<S: Store>(
     problem: &Problem,
     refusal: &Answer<S::Body>,
 ) {
-    let Problem::Refusal(Refusal::NotFound { private: false } | Refusal::Unavailable { private: false }) = problem
-    else {
+    let Problem::Refusal(Refusal::NotFound(absence) | Refusal::Unavailable(absence)) = problem else {
         return;
     };
-    if let (Route::Module(id) | Route::Closure(id), Some(manifest)) = (route, edge.releases.adopted())
+    if let (Route::Module(id) | Route::Closure(id), Some(manifest)) = (route, absence.manifest)
         && let Some(pack) = id.pack()
+        && !absence.private
     {
         let timing = Trace::warm_timing(route.name());
         edge.warm
@@ -177,12 +178,13 @@ impl<S: Store> Visit<'_, S> {
     async fn object(&self, key: StorageKey, digest: [u8; 32], gate: &Gate) -> Result<Answer<S::Body>, Problem> {
         let permit = gate.catalog()?;
         let private = permit.is_private();
+        let absent = || Problem::from(Refusal::NotFound(Absence::outside_releases(private)));
         if self.reader.edge.memory.is_absent(&key, self.reader.edge.store.now()) {
-            return Err(Refusal::NotFound { private }.into());
+            return Err(absent());
         }
         let Some(body) = self.reader.bytes(key.clone(), &digest).await? else {
             self.reader.edge.memory.note_absent(key, self.reader.edge.store.now());
-            return Err(Refusal::NotFound { private }.into());
+            return Err(absent());
         };
         let dressed = respond::object(&BlobDigest::from_bytes(digest), private)?;
         if dressed.is_known(self.request.if_none_match) {
@@ -196,7 +198,9 @@ impl<S: Store> Visit<'_, S> {
         match &self.reader.edge.config.source {
             Source::Channel(ours) if ours == name => {}
             Source::Nothing(why) => return Err(Fault::Configuration(why).into()),
-            Source::Channel(_) | Source::Manifest(_) => return Err(Refusal::NotFound { private: false }.into()),
+            Source::Channel(_) | Source::Manifest(_) => {
+                return Err(Refusal::NotFound(Absence::default()).into());
+            }
         }
         let taken = self.reader.channel(name).await;
         let envelope = taken.ok_or_else(|| self.reader.no_release())?.envelope;

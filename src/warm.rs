@@ -15,9 +15,9 @@ use crate::fetch::Edge;
 use crate::headers;
 use crate::lookup::Found;
 use crate::memory::{Lru, Object, Slot};
-use crate::respond::{self, Answer, Content};
+use crate::respond::{self, Answer, Content, Whole};
 use crate::route;
-use crate::store::Store;
+use crate::store::{Body, Store};
 
 /// What an answer rests on.
 #[derive(Debug)]
@@ -64,8 +64,8 @@ impl Grounds {
 /// Where a finished answer's body is.
 #[derive(Debug)]
 enum Kept {
-    /// In the memory of objects, for as long as that has it.
-    Slot(Slot),
+    /// In the memory of objects, for as long as that has it. The headers promise so many bytes.
+    Slot(Slot, u64),
     /// Here.
     Text(String),
 }
@@ -107,8 +107,9 @@ impl<D: Default> Warm<D> {
     }
 
     /// Keeps the answer to a GET of `url` that has these headers, and whose body memory may hold in `slot`.
-    pub(crate) fn keep_delivery(&self, url: &str, timing: &str, headers: HeaderMap, grounds: Grounds, slot: Slot) {
-        let finished = Finished::new(StatusCode::OK, timing, headers, grounds, Kept::Slot(slot));
+    pub(crate) fn keep_delivery(&self, url: &str, timing: &str, whole: Whole, grounds: Grounds, slot: Slot) {
+        let kept = Kept::Slot(slot, whole.length);
+        let finished = Finished::new(StatusCode::OK, timing, whole.headers, grounds, kept);
         insert(&self.deliveries, url, finished);
     }
 
@@ -169,11 +170,15 @@ pub fn answer<S: Store>(edge: &Edge<S>, url: &str, if_none_match: Option<&str>) 
     let content = match &finished.kept {
         _ if not_modified => Content::Nothing,
         Kept::Text(text) => Content::Text(text.clone()),
-        Kept::Slot(slot) => match edge.memory.get(slot)? {
-            Object::Body(body) => Content::Stored(body),
-            Object::Closure(closure) => Content::Stored(closure.body.clone()),
-            Object::Record(_) | Object::Root(_) | Object::Packs(_) => return None,
-        },
+        Kept::Slot(slot, length) => {
+            let body = match edge.memory.get(slot)? {
+                Object::Body(body) => body,
+                Object::Closure(closure) => closure.body.clone(),
+                Object::Record(_) | Object::Root(_) | Object::Packs(_) => return None,
+            };
+            // Bytes of another length are corruption, which the whole way reports.
+            Content::Stored(Some(body).filter(|body| u64::try_from(body.len()) == Ok(*length))?)
+        }
     };
     Some(Hit {
         finished,

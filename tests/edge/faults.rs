@@ -52,6 +52,7 @@ const FINE: Expected = (200, None);
 const CORRUPT: Expected = (502, Some("corrupt"));
 const INCOMPLETE: Expected = (503, Some("storage-incomplete"));
 const UNAVAILABLE: Expected = (503, Some("storage-unavailable"));
+const CLOSED: Expected = (503, Some("policy-unavailable"));
 const NOT_FOUND: Expected = (404, Some("not-found"));
 
 /// A fault's script, with what it does to a content-addressed key that something names, and to a channel.
@@ -60,6 +61,13 @@ struct Row {
     script: Vec<StoreFault>,
     named: Expected,
     channel: Expected,
+}
+
+impl Row {
+    /// What it does to the policy, which is read once like a channel, and without which nothing is answered.
+    fn policy(&self) -> Expected {
+        if self.channel == FINE { FINE } else { CLOSED }
+    }
 }
 
 fn rows() -> Vec<Row> {
@@ -150,6 +158,19 @@ fn published(store: &MemoryStore) -> TestEdge {
     edge
 }
 
+/// The same under a policy that closes nothing that is asked for.
+fn guarded(store: &MemoryStore) -> TestEdge {
+    let mut edge = edge(&[("CHANNEL", "stable"), ("POLICY", "main")]);
+    edge.store = store.clone();
+    let blocked = r#"{"version":1,"private":[],"blocked":[{"pack":"other"}],"tokens":[]}"#;
+    edge.store.put(&policy_key(), blocked);
+    edge
+}
+
+fn policy_key() -> StorageKey {
+    StorageKey::Policy("main".to_owned())
+}
+
 fn storage(release: &Release) -> MemoryStore {
     let store = edge(&[]).store;
     release.publish(&store, 1);
@@ -185,6 +206,63 @@ fn every_fault_on_every_key_of_every_route() {
         }
     }
     assert!(tried > 300, "{tried} rows");
+}
+
+#[test]
+fn every_fault_on_the_policy_closes_every_route_that_it_guards() {
+    let release = release();
+    let keys = keys(&release);
+    let store = storage(&release);
+    for (path, reads, _) in routes(&keys) {
+        let good = visit(&published(&store), get(&path)).body;
+        for row in rows() {
+            let edge = guarded(&store);
+            edge.store.break_reads(&policy_key(), row.script.clone());
+            let context = format!("{path}: policy {}", row.what);
+            let expected = if reads == [channel_key()] { FINE } else { row.policy() };
+            check(&edge, &path, expected, &good, &context);
+            edge.store.break_reads(&policy_key(), []);
+            check_recovery(&edge, &path, expected, &good, &context);
+        }
+    }
+}
+
+#[test]
+fn no_fault_keeps_the_report_on_health_from_being_given() {
+    let release = release();
+    let keys = keys(&release);
+    let store = storage(&release);
+    for key in [channel_key(), keys.root] {
+        for row in rows() {
+            let edge = published(&store);
+            edge.store.break_reads(&key, row.script.clone());
+            let context = format!("/healthz: {key} {}", row.what);
+            let seen = visit(&edge, get("/healthz"));
+            assert_eq!(
+                (seen.status, seen.header("cache-control")),
+                (200, Some("no-store")),
+                "{context}"
+            );
+            let effect = if key == channel_key() { row.channel } else { row.named };
+            let report = seen.json();
+            let status = if effect == FINE { "ok" } else { "degraded" };
+            assert_eq!(report["status"], status, "{context}: {report}");
+            assert_eq!(report.get("problem").is_some(), effect != FINE, "{context}: {report}");
+            let failing = matches!(effect, UNAVAILABLE);
+            assert_eq!(
+                report["storage"],
+                if failing { "failing" } else { "ok" },
+                "{context}: {report}"
+            );
+            edge.store.break_reads(&key, []);
+            edge.store.wait(30_000);
+            assert_eq!(
+                visit(&edge, get("/healthz")).json()["status"],
+                "ok",
+                "{context}: recovery"
+            );
+        }
+    }
 }
 
 fn check(edge: &TestEdge, path: &str, expected: Expected, good: &[u8], context: &str) {
@@ -256,6 +334,22 @@ fn a_record_that_contradicts_its_blob_is_corrupt() {
     let size = format!("\"size\":{}", "import './h.js';".len());
     let lying = String::from_utf8(record).unwrap().replacen(&size, "\"size\":1", 1);
     edge.store.put(&keys.record, lying);
-    let seen = visit(&edge, get(&module_path(&keys.graph.to_string())));
-    assert_eq!(seen.problem(), (502, "corrupt".to_owned()));
+    for _ in 0..2 {
+        let seen = visit(&edge, get(&module_path(&keys.graph.to_string())));
+        assert_eq!(seen.problem(), (502, "corrupt".to_owned()));
+    }
+}
+
+#[test]
+fn a_manifest_that_lies_about_a_size_is_corrupt_though_the_bytes_are_remembered() {
+    let mut release = release();
+    let graph = keys(&release).graph.to_string();
+    let pack = release.packs.iter_mut().find(|pack| pack.name.as_str() == "p").unwrap();
+    pack.modules.first_mut().unwrap().size += 1;
+    let edge = published(&storage(&release));
+    assert_eq!(visit(&edge, get(&module_path(&graph))).status, 200);
+    for _ in 0..3 {
+        let seen = visit(&edge, get(&module_path("p")));
+        assert_eq!(seen.problem(), (502, "corrupt".to_owned()));
+    }
 }

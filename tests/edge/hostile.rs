@@ -62,6 +62,53 @@ fn odd_paths() {
 }
 
 #[test]
+fn odd_index_queries() {
+    let edge = published();
+    let all = visit(&edge, get("/api/sandbox-modules")).json()["modules"]
+        .as_array()
+        .unwrap()
+        .len();
+    let long = format!("prefix={}", "a".repeat(1_600));
+    let many = format!("{}limit=2", "limit=1&".repeat(5_000));
+    let some = |rows| (200, Some(rows));
+    let cases = [
+        ("limit=-1", some(all)),
+        ("limit=1e9", some(all)),
+        ("limit=99999999999999999999999", some(all)),
+        ("limit=+2", some(2)),
+        ("limit=%32", some(all)),
+        ("limit=", some(all)),
+        ("limit=0", some(1)),
+        ("limit=3&limit=2", some(2)),
+        (&many, some(2)),
+        ("after=zzz%7E", some(0)),
+        ("after=@", some(all)),
+        ("after=@acme/geo&after=", some(all)),
+        ("prefix=units&prefix=@acme/geo", some(2)),
+        ("prefix=@acme%2Fgeo", some(2)),
+        ("prefix=@acme%252Fgeo", some(0)),
+        ("prefix=%F0%9F%98%80", some(0)),
+        ("prefix=a+b", some(0)),
+        ("PREFIX=zzz&Limit=1", some(all)),
+        ("&&&===&=&", some(all)),
+        ("prefix=%", (400, None)),
+        ("prefix=%4", (400, None)),
+        ("prefix=%zz", (400, None)),
+        ("prefix=%ff", (400, None)),
+        ("after=%c3%28", (400, None)),
+        ("prefix=%00", some(0)),
+        (&long, (400, None)),
+    ];
+    for (query, expected) in cases {
+        let path = format!("/api/sandbox-modules?{query}");
+        let seen = visit(&edge, get(&path));
+        let rows = (seen.status == 200).then(|| seen.json()["modules"].as_array().unwrap().len());
+        assert_eq!((seen.status, rows), expected, "{query}");
+        check(&edge, get(&path));
+    }
+}
+
+#[test]
 fn thousands_of_entity_tags() {
     let edge = published();
     let graph = visit(&edge, get("/api/sandbox-modules/units"));

@@ -1,9 +1,10 @@
 //! Which headers stand on which answer: every status, every method, and no header more or less.
 
+use packferry_core::digest::TokenDigest;
 use packferry_core::key::StorageKey;
-use packferry_core::policy::{Pattern, Policy};
+use packferry_core::policy::{Block, Pattern, Policy, Token};
 
-use crate::release::{channel_key, good_packs};
+use crate::release::{Release, channel_key, good_packs};
 use crate::visit::{Ask, Seen, TestEdge, edge, get, visit};
 
 /// On every answer, whatever its status.
@@ -27,6 +28,7 @@ const FILE: &str = "x-sandbox-file-id x-sandbox-internal x-sandbox-module-depend
 struct Row {
     method: &'static str,
     target: String,
+    authorization: Option<String>,
     condition: Option<&'static str>,
     status: u16,
     caching: &'static str,
@@ -38,6 +40,7 @@ fn row(target: impl Into<String>, status: u16, caching: &'static str, kind: &'st
     Row {
         method: "GET",
         target: target.into(),
+        authorization: None,
         condition: None,
         status,
         caching,
@@ -46,8 +49,49 @@ fn row(target: impl Into<String>, status: u16, caching: &'static str, kind: &'st
     }
 }
 
+impl Row {
+    /// The same, asked for by who may see everything.
+    fn by_reader(self) -> Self {
+        let authorization = Some(format!("Bearer {}", reader_token()));
+        Self { authorization, ..self }
+    }
+}
+
+fn reader_token() -> String {
+    "R".repeat(43)
+}
+
+/// The good packs, and a private and a blocked one.
+fn release() -> Release {
+    let mut release = good_packs();
+    for name in ["@private/p", "withdrawn"] {
+        release.add_js_pack(name, Some("1.0.0"), &[(".", "i.js")], &[("i.js", &[], "export {};")]);
+    }
+    release.packs.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+    release
+}
+
+fn policy() -> Policy {
+    let pattern = |text| Pattern::parse(text).unwrap();
+    let block = Block {
+        pack: Some(pattern("withdrawn")),
+        version: None,
+        graph: None,
+        reason: Some("CVE".to_owned()),
+    };
+    let reader = Token {
+        name: "reader".to_owned(),
+        sha256: TokenDigest::of(reader_token().as_bytes()),
+        grants: vec![pattern("@private/*")],
+        expires: None,
+    };
+    Policy::new(vec![pattern("@private/*")], vec![block], vec![reader])
+}
+
 const NAMED: &str = "no-cache";
 const PINNED: &str = "public, max-age=31536000, immutable";
+const PRIVATE_NAMED: &str = "private, no-cache";
+const PRIVATE_PINNED: &str = "private, max-age=31536000, immutable";
 const NONE: &str = "no-store";
 const JS: &str = "text/javascript; charset=utf-8";
 const JSON: &str = "application/json";
@@ -55,24 +99,17 @@ const PROBLEM: &str = "application/problem+json";
 const CLOSURE: &str = "application/vnd.packferry.closure";
 
 fn rows(edge: &TestEdge) -> Vec<Row> {
-    let release = good_packs();
+    let release = release();
     let manifest = release.publish(&edge.store, 1);
     let graph = |pack: &str| release.pack(pack).modules.first().unwrap().graph_digest;
-    let geo = graph("@acme/geo");
+    let (geo, private, withdrawn) = (graph("@acme/geo"), graph("@private/p"), graph("withdrawn"));
     let broken = release.pack("units").modules.first().unwrap();
     edge.store.put(&StorageKey::Blob(broken.sha256), "other bytes");
     edge.store.remove(&StorageKey::Blob(
         release.pack("@acme/caps").modules.first().unwrap().sha256,
     ));
-    edge.store.put(
-        &StorageKey::Policy("main".to_owned()),
-        serde_json::to_string(&Policy::new(
-            vec![Pattern::parse("@private/*").unwrap()],
-            Vec::new(),
-            Vec::new(),
-        ))
-        .unwrap(),
-    );
+    let policy = serde_json::to_string(&policy()).unwrap();
+    edge.store.put(&StorageKey::Policy("main".to_owned()), policy);
     let module = |target: &str| format!("/api/sandbox-modules/{target}");
     let named = format!("{DIGESTS} {GRAPH} {FILE} x-packferry-manifest");
     let pinned = format!("{DIGESTS} {GRAPH} {FILE}");
@@ -120,7 +157,38 @@ fn rows(edge: &TestEdge) -> Vec<Row> {
             JS,
             format!("{pinned} x-sandbox-host-module"),
         ),
-        row(module(&geo.to_string()), 200, PINNED, JS, pinned),
+        row(module(&geo.to_string()), 200, PINNED, JS, pinned.clone()),
+        row(module("@private/p"), 200, PRIVATE_NAMED, JS, format!("{named} vary")).by_reader(),
+        row(
+            module(&private.to_string()),
+            200,
+            PRIVATE_PINNED,
+            JS,
+            format!("{pinned} vary"),
+        )
+        .by_reader(),
+        row(
+            format!("/api/sandbox-closures/{private}"),
+            200,
+            PRIVATE_PINNED,
+            CLOSURE,
+            format!("{DIGESTS} {GRAPH} vary"),
+        )
+        .by_reader(),
+        row(
+            format!("/api/manifests/{manifest}"),
+            200,
+            PRIVATE_PINNED,
+            JSON,
+            format!("{DIGESTS} vary"),
+        )
+        .by_reader(),
+        row(module("@private/absent"), 404, NONE, PROBLEM, "vary".to_owned()).by_reader(),
+        row(format!("/api/shards/{geo}"), 404, NONE, PROBLEM, "vary".to_owned()).by_reader(),
+        row(module("withdrawn"), 403, NONE, PROBLEM, String::new()),
+        row(module(&withdrawn.to_string()), 403, NONE, PROBLEM, String::new()).by_reader(),
+        row(module(&private.to_string()), 403, NONE, PROBLEM, "vary".to_owned()),
+        row(module("@acme/npm-table"), 404, NONE, PROBLEM, String::new()),
         row(
             format!("/api/sandbox-closures/{geo}"),
             200,
@@ -138,7 +206,7 @@ fn rows(edge: &TestEdge) -> Vec<Row> {
         row(
             "/api/sandbox-modules",
             200,
-            "private, no-cache",
+            PRIVATE_NAMED,
             JSON,
             "etag accept-ranges vary".to_owned(),
         ),
@@ -192,17 +260,51 @@ fn ask(edge: &TestEdge, row: &Row) -> Seen {
         edge,
         Ask {
             method: row.method,
+            authorization: row.authorization.as_deref(),
             if_none_match: row.condition,
             ..get(&row.target)
         },
     )
 }
 
+/// Rows of a worker without a policy, to which a release with shards is published.
+fn open_rows(edge: &TestEdge) -> Vec<Row> {
+    let mut release = Release::default();
+    for n in 0..200 {
+        let source = format!("export const f = {n};");
+        release.add_js_pack(&format!("p{n:03}"), None, &[(".", "i.js")], &[("i.js", &[], &source)]);
+    }
+    let manifest = release.publish(&edge.store, 1);
+    let (shard, _) = packferry_core::manifest::write(release.packs).shards.swap_remove(0);
+    let own = "etag accept-ranges";
+    vec![
+        row(
+            format!("/api/manifests/{manifest}"),
+            200,
+            PINNED,
+            JSON,
+            DIGESTS.to_owned(),
+        ),
+        row(format!("/api/shards/{shard}"), 200, PINNED, JSON, DIGESTS.to_owned()),
+        row("/api/sandbox-modules?limit=3", 200, NAMED, JSON, own.to_owned()),
+        row(format!("/api/manifests/{shard}"), 404, NONE, PROBLEM, String::new()),
+    ]
+}
+
 #[test]
 fn every_status_by_every_method_has_its_headers_and_no_others() {
-    let edge = edge(&[("CHANNEL", "stable"), ("POLICY", "main")]);
-    for mut row in rows(&edge) {
-        let whole = ask(&edge, &row);
+    let guarded = edge(&[("CHANNEL", "stable"), ("POLICY", "main")]);
+    check_rows(&guarded, rows(&guarded));
+    let open = edge(&[("CHANNEL", "stable")]);
+    check_rows(&open, open_rows(&open));
+    let unguarded = edge(&[("CHANNEL", "stable"), ("POLICY", "missing")]);
+    let closed = row("/api/sandbox-modules/p", 503, NONE, PROBLEM, "retry-after".to_owned());
+    check_rows(&unguarded, vec![closed]);
+}
+
+fn check_rows(edge: &TestEdge, rows: Vec<Row>) {
+    for mut row in rows {
+        let whole = ask(edge, &row);
         check(&whole, &row);
         assert_eq!(
             whole.header("content-length"),
@@ -212,7 +314,7 @@ fn every_status_by_every_method_has_its_headers_and_no_others() {
         );
 
         row.method = "HEAD";
-        let head = ask(&edge, &row);
+        let head = ask(edge, &row);
         check(&head, &row);
         assert_eq!(
             (head.body.len(), head.header("content-length")),
@@ -235,9 +337,10 @@ fn every_status_by_every_method_has_its_headers_and_no_others() {
                     status,
                     more: row.more.clone(),
                     target: row.target.clone(),
+                    authorization: row.authorization.clone(),
                     ..row
                 };
-                let seen = ask(&edge, &conditional);
+                let seen = ask(edge, &conditional);
                 check(&seen, &conditional);
                 assert!(seen.body.is_empty() || !changes && method == "GET");
             }
@@ -260,9 +363,10 @@ fn every_status_by_every_method_has_its_headers_and_no_others() {
                 kind: (status == 405).then_some(PROBLEM),
                 more: if status == 405 { "allow" } else { preflight }.to_owned(),
                 target: row.target.clone(),
+                authorization: row.authorization.clone(),
                 condition: None,
             };
-            let seen = ask(&edge, &other);
+            let seen = ask(edge, &other);
             check(&seen, &other);
             assert_eq!(seen.header("allow"), Some("GET, HEAD, OPTIONS"));
             assert!(seen.reads.is_empty());

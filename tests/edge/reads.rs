@@ -156,6 +156,73 @@ fn requests_that_miss_together_fetch_once() {
 }
 
 #[test]
+fn requests_that_fail_together_share_how_the_fetch_ended() {
+    use StoreFault::{Bytes, Missing, Throws};
+    let unknown = module_path(&"0".repeat(64));
+    let graph = published().1;
+    let record = StorageKey::Graph(graph.parse().unwrap());
+    let policy = StorageKey::Policy("main".to_owned());
+    let other = || Bytes(b"x".to_vec());
+    // What is asked for, what is wrong, the status, and the reads that one request takes.
+    let cases = [
+        (unknown, None, "", 404, 2),
+        (module_path(&graph), Some((record.clone(), Throws)), "", 503, 1),
+        (module_path(&graph), Some((record.clone(), Missing)), "", 404, 2),
+        (module_path(&graph), Some((record, other())), "", 502, 2),
+        (module_path("p"), Some((channel_key(), Throws)), "", 503, 1),
+        (module_path("p"), Some((channel_key(), Missing)), "", 503, 1),
+        (module_path("p"), Some((channel_key(), other())), "", 503, 1),
+        (module_path("p"), None, "main", 503, 1),
+        (module_path("p"), Some((policy.clone(), Throws)), "main", 503, 1),
+        (module_path("p"), Some((policy, other())), "main", 503, 1),
+    ];
+    for (path, fault, policy, status, alone) in cases {
+        let mut edge = edge(&[("CHANNEL", "stable"), ("POLICY", policy)]);
+        edge.store = published().0.store;
+        if let Some((key, fault)) = &fault {
+            edge.store.break_reads(key, vec![fault.clone(); 500]);
+        }
+        let answers = block_on(join_all((0..50).map(|_| ask(&edge, get(&path)))));
+        let context = format!("{path}: {fault:?} {policy}");
+        assert!(answers.iter().all(|seen| seen.status == status), "{context}");
+        let reads: usize = answers.iter().map(|seen| seen.reads.len()).sum();
+        assert!(reads >= alone && reads <= 3 * alone, "{context}: {reads} reads");
+    }
+}
+
+#[test]
+fn a_flood_of_unknown_ids_costs_its_reads_and_pushes_nothing_out() {
+    let (edge, graph) = published();
+    let kept = [
+        module_path("p"),
+        module_path(&graph),
+        format!("/api/sandbox-closures/{graph}"),
+    ];
+    for path in &kept {
+        visit(&edge, get(path));
+    }
+    for n in 0..5_000 {
+        let pinned = module_path(&format!("{n:064x}"));
+        assert_eq!(visit(&edge, get(&pinned)).reads.len(), 2, "{pinned}");
+        let named = module_path(&format!("p/{n}"));
+        assert_eq!(visit(&edge, get(&named)).reads.len(), 0, "{named}");
+    }
+    for path in &kept {
+        let url = format!("https://edge.example{path}");
+        assert!(packferry_worker::warm::answer(&edge, &url, None).is_some(), "{path}");
+    }
+    assert_eq!(
+        visit(&edge, get(&module_path(&format!("{:064x}", 4_999)))).reads.len(),
+        0
+    );
+    assert_eq!(
+        visit(&edge, get(&module_path(&format!("{:064x}", 0)))).reads.len(),
+        2,
+        "the bound holds"
+    );
+}
+
+#[test]
 fn a_slow_fetch_is_taken_over_now_and_then_and_not_by_all_at_once() {
     let (edge, graph) = published();
     let path = module_path(&graph);

@@ -1,10 +1,14 @@
 //! Which release answers: upgrades, pinned releases, and what goes on when a new one cannot be taken.
 
+use std::task::Context;
+
+use futures::executor::block_on;
+use futures::task::noop_waker_ref;
 use packferry_core::digest::ManifestDigest;
 use packferry_core::key::StorageKey;
 
 use crate::release::{Release, channel_key, envelope};
-use crate::visit::{Seen, TestEdge, edge, get, module_path, visit};
+use crate::visit::{Seen, TestEdge, ask, edge, get, module_path, visit};
 
 const CACHE_MILLISECONDS: u64 = 30_000;
 
@@ -61,6 +65,51 @@ fn an_upgrade_moves_named_ids_and_no_pinned_one() {
         );
     }
     assert_ne!(visit(&edge, get("/api/sandbox-modules/p::h.js")).body, helper_bytes);
+}
+
+/// Packs enough for shards, and a new one where it is wanted.
+fn sharded(with_new: bool) -> Release {
+    let mut release = Release::default();
+    for n in 0..200 {
+        let source = format!("export const f = {n};");
+        release.add_js_pack(
+            &format!("pack-{n:03}"),
+            Some("1.0.0"),
+            &[(".", "i.js")],
+            &[("i.js", &[], &source)],
+        );
+    }
+    if with_new {
+        release.add_js_pack(
+            "pack-000-new",
+            Some("1.0.0"),
+            &[(".", "i.js")],
+            &[("i.js", &[], "export {};")],
+        );
+        release.packs.sort_by(|a, b| a.name.as_str().cmp(b.name.as_str()));
+    }
+    release
+}
+
+#[test]
+fn a_module_that_a_release_adds_is_not_absent_because_a_request_was_on_its_way_before() {
+    let edge = edge(&[("CHANNEL", "stable")]);
+    sharded(false).publish(&edge.store, 1);
+    assert_eq!(visit(&edge, get(&module_path("pack-199"))).status, 200);
+
+    // Looks into the old release, and waits for its shard.
+    let path = module_path("pack-000-new");
+    let mut early = Box::pin(ask(&edge, get(&path)));
+    let mut context = Context::from_waker(noop_waker_ref());
+    assert!(early.as_mut().poll(&mut context).is_pending());
+
+    sharded(true).publish(&edge.store, 2);
+    edge.store.wait(CACHE_MILLISECONDS);
+    assert_eq!(visit(&edge, get(&module_path("pack-199"))).status, 200);
+    assert_eq!(health(&edge)["sequence"], 2, "the new release was adopted meanwhile");
+
+    assert_eq!(block_on(early).status, 404);
+    assert_eq!(visit(&edge, get(&path)).status, 200);
 }
 
 #[test]
@@ -145,6 +194,23 @@ fn point(edge: &TestEdge, channel: &str, sequence: u64, to: &str) {
     edge.store.put(&channel_key(), envelope(channel, sequence, manifest));
 }
 
+/// Every route to release 1.0.0, and whether it needs a channel.
+fn routes() -> Vec<(String, bool)> {
+    let release = version("1.0.0");
+    let graph = release.pack("p").modules.first().unwrap().graph_digest;
+    let manifest = packferry_core::manifest::write(release.packs.clone()).digest;
+    vec![
+        (module_path("p"), true),
+        (module_path("p::h.js"), true),
+        ("/api/sandbox-closures/p".to_owned(), true),
+        ("/api/sandbox-modules".to_owned(), true),
+        (module_path(&graph.to_string()), false),
+        (module_path(&format!("{graph}::h.js")), false),
+        (format!("/api/sandbox-closures/{graph}"), false),
+        (format!("/api/manifests/{manifest}"), false),
+    ]
+}
+
 #[test]
 fn what_cannot_be_taken_leaves_the_last_good_release() {
     for (what, publish, says) in BAD {
@@ -152,9 +218,15 @@ fn what_cannot_be_taken_leaves_the_last_good_release() {
         version("1.0.0").publish(&edge.store, 5);
         assert_eq!(answering(&edge).as_deref(), Some("1.0.0"), "{what}");
         assert_eq!(health(&edge)["status"], "ok", "{what}");
+        let good: Vec<Seen> = routes().iter().map(|(path, _)| visit(&edge, get(path))).collect();
 
         publish(&edge);
         edge.store.wait(CACHE_MILLISECONDS);
+        for ((path, _), good) in routes().iter().zip(good) {
+            let seen = visit(&edge, get(path));
+            assert_eq!((seen.status, seen.body), (200, good.body), "{what}: {path}");
+        }
+        assert_eq!(visit(&edge, get("/api/channels/stable")).status, 200, "{what}");
         assert_eq!(answering(&edge).as_deref(), Some("1.0.0"), "{what}");
         assert!(
             named(&edge).reads.is_empty(),
@@ -186,9 +258,10 @@ fn what_cannot_be_taken_leaves_the_last_good_release() {
 }
 
 #[test]
-fn without_a_good_release_module_routes_are_503_until_there_is_one() {
+fn without_a_good_release_what_needs_one_is_503_until_there_is_one() {
     for (what, publish, _) in BAD {
         let edge = edge(&[("CHANNEL", "stable")]);
+        version("1.0.0").write(&edge.store);
         publish(&edge);
         if matches!(what, "a lower sequence" | "the same sequence again") {
             continue;
@@ -198,9 +271,21 @@ fn without_a_good_release_module_routes_are_503_until_there_is_one() {
         } else {
             (503, "storage-incomplete".to_owned())
         };
-        let seen = named(&edge);
-        assert_eq!(seen.problem(), status, "{what}");
-        assert_eq!(seen.header("retry-after").is_some(), status.0 == 503, "{what}");
+        for (path, needs_channel) in routes() {
+            let seen = visit(&edge, get(&path));
+            if needs_channel {
+                assert_eq!(seen.problem(), status, "{what}: {path}");
+                assert_eq!(seen.header("retry-after").is_some(), status.0 == 503, "{what}: {path}");
+            } else {
+                assert_eq!(seen.status, 200, "{what}: {path}");
+            }
+        }
+        let channel = visit(&edge, get("/api/channels/stable"));
+        assert_eq!(
+            channel.status,
+            if what.starts_with("a manifest") { 200 } else { 503 },
+            "{what}"
+        );
         let report = health(&edge);
         assert_eq!(
             (&report["status"], report.get("manifest")),

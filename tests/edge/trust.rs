@@ -94,8 +94,18 @@ fn only_a_trusted_signature_moves_the_channel() {
             if taken { second.clone() } else { (503, None) },
             "{what}"
         );
-        let channel = visit(&cold, get("/api/channels/stable"));
-        assert_eq!(channel.status, if taken { 200 } else { 503 }, "{what}");
+        let graph = release("2.0.0").pack("p").modules.first().unwrap().graph_digest;
+        for (path, needs_channel) in [
+            ("/api/channels/stable".to_owned(), true),
+            ("/api/sandbox-closures/p".to_owned(), true),
+            ("/api/sandbox-modules".to_owned(), true),
+            (format!("/api/sandbox-modules/{graph}"), false),
+            (format!("/api/sandbox-closures/{graph}"), false),
+            ("/healthz".to_owned(), false),
+        ] {
+            let status = if taken || !needs_channel { 200 } else { 503 };
+            assert_eq!(visit(&cold, get(&path)).status, status, "{what}: {path}");
+        }
     }
 }
 
