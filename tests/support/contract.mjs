@@ -145,6 +145,7 @@ const STATUS = {
   corrupt: 502,
   "storage-incomplete": 503,
   "storage-unavailable": 503,
+  "policy-unavailable": 503,
 };
 
 /** Checks a refusal: a problem document of this code, with this detail where one is given. */
