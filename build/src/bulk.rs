@@ -57,6 +57,15 @@ pub fn write(release: &Release, pointer: &Pointer, dir: &Utf8Path) -> Result<Vec
     Ok(files.written)
 }
 
+/// Writes `file`, which puts one value.
+///
+/// # Errors
+/// A [`Fault`] where it cannot be written.
+pub fn write_one(file: &Utf8Path, key: &str, value: &[u8]) -> Result<(), Fault> {
+    let text = format!("[\n{}\n]\n", pair(key, value));
+    write_atomically(file, text.as_bytes()).map_err(|error| Fault::new(format!("cannot write {file}: {error}")))
+}
+
 fn pair(key: &str, value: &[u8]) -> String {
     let row = serde_json::json!({ "key": key, "value": STANDARD.encode(value), "base64": true });
     row.to_string()

@@ -181,6 +181,7 @@ pub enum PolicyCommand {
 
 /// Arguments of `packferry policy push`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("policy_target").required(true).args(["local", "bulk"])))]
 pub struct PolicyPushArgs {
     /// The policy file.
     pub file: Utf8PathBuf,
@@ -188,11 +189,17 @@ pub struct PolicyPushArgs {
     #[arg(long, default_value = "default")]
     pub name: String,
     /// Write into the KV that `wrangler dev` uses on this machine.
-    #[arg(long, required = true)]
+    #[arg(long)]
     pub local: bool,
-    /// The folder of the local state, if it is not the project's.
-    #[arg(long, value_name = "DIR")]
+    /// Write a file for `wrangler kv bulk put --remote` here.
+    #[arg(long, value_name = "FILE")]
+    pub bulk: Option<Utf8PathBuf>,
+    /// With --local: the folder of the local state, if it is not the project's.
+    #[arg(long, value_name = "DIR", requires = "local")]
     pub persist_to: Option<Utf8PathBuf>,
+    /// Print a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Arguments of `packferry policy token`.
@@ -209,4 +216,7 @@ pub struct PolicyTokenArgs {
     /// The policy file; made where there is none.
     #[arg(long, default_value = "policy.toml")]
     pub file: Utf8PathBuf,
+    /// Print the token and a report as JSON on standard output.
+    #[arg(long)]
+    pub json: bool,
 }

@@ -17,7 +17,7 @@ use crate::local_kv::LocalKv;
 use crate::pipeline;
 use crate::policy_file;
 use crate::progress::Progress;
-use crate::publish::{self, Plan, next_sequence, parse_envelope, pointer};
+use crate::publish::{self, Plan, Target, next_sequence, parse_envelope, pointer};
 use crate::release::Release;
 use crate::report;
 use crate::stage;
@@ -243,10 +243,26 @@ fn ask_for_sequence(channel: &str) -> Fault {
 /// A [`Fault`] of ours or of the policy file.
 pub fn policy_push(args: &PolicyPushArgs) -> Result<bool, Fault> {
     let policy = policy_file::read(&args.file)?;
-    policy_file::push(&policy, &args.name, &mut LocalKv::open(args.persist_to.as_deref())?)?;
+    let (key, value) = policy_file::entry(&policy, &args.name)?;
+    if let Some(file) = &args.bulk {
+        bulk::write_one(file, &key, &value)?;
+    } else {
+        LocalKv::open(args.persist_to.as_deref())?.put(&[(key, value)])?;
+    }
+    if args.json {
+        report::print_json(&json!({ "policy": args.name, "bulk": args.bulk.as_ref().map(|file| file.as_str()) }));
+        return Ok(true);
+    }
+    report::print_line(&match &args.bulk {
+        Some(file) => format!(
+            "Wrote policy {}. Put it: npx wrangler kv bulk put {file} --binding KV --remote",
+            args.name
+        ),
+        None => format!("Policy {} is in local KV.", args.name),
+    });
     report::print_line(&format!(
-        "Policy {} is in local KV. A worker whose var POLICY is \"{}\" follows it within its pointer cache time.",
-        args.name, args.name
+        "A worker whose var POLICY is \"{}\" follows it within its pointer cache time, and KV's own.",
+        args.name
     ));
     Ok(true)
 }
@@ -259,6 +275,11 @@ pub fn policy_token(args: &PolicyTokenArgs) -> Result<bool, Fault> {
     let expires = args.expires.as_deref().map(policy_file::expiry).transpose()?;
     let token = policy_file::new_token()?;
     policy_file::add_token(&args.file, &args.name, &token, &args.grants, expires.as_deref())?;
+    if args.json {
+        let report = json!({ "name": args.name, "token": token, "grants": args.grants, "expires": expires, "file": args.file.as_str() });
+        report::print_json(&report);
+        return Ok(true);
+    }
     report::print_line(&token);
     report::print_note(&format!(
         "This is the only time that the token is shown. Its hash is in {}; it opens once that is pushed: packferry policy push {}",

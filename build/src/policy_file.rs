@@ -1,6 +1,7 @@
 //! The operator's policy as a file: `policy.toml`, read strictly, pushed as the canonical document that the worker reads, and the
 //! one place where tokens are made. The decisions are `packferry_core::policy`.
 
+use std::collections::HashSet;
 use std::fs;
 
 use base64::Engine;
@@ -12,12 +13,12 @@ use packferry_core::canonical;
 use packferry_core::channel::check_name;
 use packferry_core::digest::TokenDigest;
 use packferry_core::key::StorageKey;
-use packferry_core::policy::{Block, Pattern, Policy, Token};
+use packferry_core::policy::{Block, InvalidPolicy, Pattern, Policy, Token};
 use serde::Deserialize;
+use toml::Spanned;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use crate::fault::Fault;
-use crate::publish::Target;
 use crate::release::write_atomically;
 
 /// A policy file's shape; every list may be left out.
@@ -25,8 +26,8 @@ use crate::release::write_atomically;
 #[serde(deny_unknown_fields, default)]
 struct File {
     private: Vec<Pattern>,
-    blocked: Vec<Block>,
-    tokens: Vec<Token>,
+    blocked: Vec<Spanned<Block>>,
+    tokens: Vec<Spanned<Token>>,
 }
 
 /// Reads a policy file.
@@ -43,23 +44,46 @@ pub fn read(path: &Utf8Path) -> Result<Policy, Fault> {
 /// What is wrong with it, and where.
 pub fn parse(text: &str) -> Result<Policy, String> {
     let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
-    let policy = Policy::new(file.private, file.blocked, file.tokens);
-    // The worker's own reading decides what a policy is.
-    Policy::parse(&canonical::to_json(&policy)).map_err(|error| error.to_string())
+    for block in &file.blocked {
+        let alone = Policy::new(Vec::new(), vec![block.get_ref().clone()], Vec::new());
+        check(&alone).map_err(|error| format!("{}: {error}", line(text, block)))?;
+    }
+    let mut seen = HashSet::new();
+    for token in &file.tokens {
+        let (at, token) = (line(text, token), token.get_ref());
+        check(&Policy::new(Vec::new(), Vec::new(), vec![token.clone()])).map_err(|error| format!("{at}: {error}"))?;
+        if !seen.insert(token.name.clone()) || !seen.insert(token.sha256.to_string()) {
+            return Err(format!(
+                "{at}: token {:?} has the name or the hash of one above",
+                token.name
+            ));
+        }
+    }
+    Ok(Policy::new(file.private, rows(file.blocked), rows(file.tokens)))
 }
 
-/// Writes `policy` as policy `name` into `target`.
+/// The worker's own reading decides what a policy is.
+fn check(policy: &Policy) -> Result<Policy, InvalidPolicy> {
+    Policy::parse(&canonical::to_json(policy))
+}
+
+fn rows<T>(spanned: Vec<Spanned<T>>) -> Vec<T> {
+    spanned.into_iter().map(Spanned::into_inner).collect()
+}
+
+fn line<T>(text: &str, row: &Spanned<T>) -> String {
+    let above = text.get(..row.span().start).unwrap_or_default();
+    format!("line {}", above.matches('\n').count() + 1)
+}
+
+/// Key and value of `policy` in KV, as policy `name`.
 ///
 /// # Errors
-/// A [`Fault`] where the name is none, or the target does not take it.
-pub fn push(policy: &Policy, name: &str, target: &mut dyn Target) -> Result<(), Fault> {
-    check_policy_name(name)?;
+/// A [`Fault`] where that is no name.
+pub fn entry(policy: &Policy, name: &str) -> Result<(String, Vec<u8>), Fault> {
+    check_name(name).map_err(|_| Fault::new(format!("{name:?}: a policy's name is 1 to 64 of a-z, 0-9 and -")))?;
     let key = StorageKey::Policy(name.to_owned()).to_string();
-    target.put(&[(key, canonical::to_json(policy).into_bytes())])
-}
-
-fn check_policy_name(name: &str) -> Result<(), Fault> {
-    check_name(name).map_err(|_| Fault::new(format!("{name:?}: a policy's name is 1 to 64 of a-z, 0-9 and -")))
+    Ok((key, canonical::to_json(policy).into_bytes()))
 }
 
 /// Makes a token: 32 random bytes in base64url. It is shown once and stored nowhere.
@@ -162,6 +186,7 @@ mod tests {
             ("privat = []", "privat"),
             ("private = [\"a b\"]", "no pattern"),
             ("private = [\"*/x\"]", "no pattern"),
+            ("private = []\n[[blocked]]\nreason = \"x\"", "line 2: "),
             ("[[blocked]]\nreason = \"x\"", "neither a pack nor a graph"),
             ("[[blocked]]\ngraph = \"ab\"", "64 lower-case hexadecimal digits"),
             ("[[tokens]]\nname = \"ci\"", "sha256"),
@@ -172,7 +197,13 @@ mod tests {
             assert!(error.contains(says), "{text}: {error}");
         }
         let expires = format!("[[tokens]]\nname = \"ci\"\nsha256 = \"{digest}\"\ngrants = []\nexpires = \"tomorrow\"");
-        assert!(parse(&expires).unwrap_err().contains("RFC 3339"));
+        assert!(
+            parse(&expires)
+                .unwrap_err()
+                .contains("line 1: the expiry of token \"ci\" is not RFC 3339")
+        );
+        let twice = format!("[[tokens]]\nname = \"ci\"\nsha256 = \"{digest}\"\ngrants = []\n").repeat(2);
+        assert!(parse(&twice).unwrap_err().starts_with("line 5: token \"ci\""));
     }
 
     #[test]
