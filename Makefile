@@ -71,6 +71,7 @@ test-wasm:
 	@cargo xtask wasm test --package packferry-core
 
 test-node: tools worker
+	@scripts/setup.sh tests
 	@$(SAY) "Testing end to end in workerd"
 	@cargo xtask build-worker --package packferry-panicking-worker --out-dir dist/panicking-worker
 	@node --test --test-concurrency="$$(node -p 'os.availableParallelism()')" tests/*.test.mjs

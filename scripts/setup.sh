@@ -52,7 +52,26 @@ check_node
 scripts/wasm-toolchain.sh
 install_packages . "the tools wrangler, esbuild and wasm-opt"
 install_packages packs "the libraries of the starter packs"
+# install_linter: the HTTP linter in a Python environment of its own, unless that is of its list of packages. Python is looked for,
+# not installed: without it the one test that needs it is skipped.
+install_linter() {
+    local list=tests/http-lint/requirements.txt folder=.packferry/http-lint checksum
+    checksum=$(cksum <"$list")
+    [ "$(cat "$folder/.installed-from" 2>/dev/null)" = "$checksum" ] && return
+    if ! python3 -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then
+        say "Python 3.11 or newer with venv is missing: the HTTP linter will not run"
+        return
+    fi
+    say "Installing the HTTP linter from PyPI (about 20 seconds)"
+    rm -rf "$folder"
+    python3 -m venv "$folder"
+    "$folder/bin/python3" -m pip install --quiet --disable-pip-version-check --no-deps --requirement "$list" ||
+        fail "pip could not install the HTTP linter. Check that PyPI can be reached, then run make again."
+    echo "$checksum" >"$folder/.installed-from"
+}
+
 # `setup.sh tests` installs what only tests need, too.
 if [ "${1:-}" = tests ]; then
     install_packages client "the client's tools"
+    install_linter
 fi

@@ -1,18 +1,24 @@
-"""REDbot's checks over every route of a running edge, and its digest fields read by a parser of structured fields that is not
-ours. Findings that are not explained below fail it.
+"""REDbot's checks of requests to a running edge, and its digest fields read by a parser of structured fields that is not ours.
+Findings that are not explained below fail it, and so do explanations of what is not found.
 
-    python3 -m venv .lint && .lint/bin/pip install -r tests/http-lint/requirements.txt
-    .lint/bin/python tests/http-lint/lint.py http://127.0.0.1:8787
+    python3 lint.py http://127.0.0.1:8787 <probes.json
+
+`probes.json` is a list of `{"method", "path", "headers", "status", "digest"}`, the last being
+whether the answer has a digest field. tests/http-lint.test.mjs makes it and runs this, with the
+packages of requirements.txt, which scripts/setup.sh installs.
 """
 
+import configparser
 import hashlib
 import http.client
 import json
 import sys
-from urllib.parse import quote, urlsplit
+from urllib.parse import urlsplit
 
 import http_sf
-from httplint import HttpRequestLinter, HttpResponseLinter, levels
+import thor
+from httplint import levels
+from redbot.resource import HttpResource
 
 # Findings of a level that asks for attention, and why they stay.
 EXPLAINED = {
@@ -23,83 +29,80 @@ EXPLAINED = {
     "STATUS_BAD_REQUEST": "the probe asks for it",
 }
 
+CONFIG = configparser.ConfigParser()
+CONFIG.read_dict({"redbot": {"enable_local_access": "True"}})
 
-def ask(origin, method, path, headers):
+
+def lint(origin, probes):
+    """What REDbot finds, one probe after the other: it asks as the probe says, and then for compression, parts and a 304, where
+    that makes sense."""
+    resources = []
+
+    def go_on():
+        if len(resources) == len(probes):
+            thor.stop()
+            return
+        probe = probes[len(resources)]
+        resource = HttpResource(CONFIG["redbot"], active_checks_enabled=probe["method"] == "GET")
+        resources.append(resource)
+        resource.set_request(origin + probe["path"], probe["method"], list(probe["headers"].items()))
+        resource.response.request = resource.request
+        resource.once("check_done", lambda: thor.schedule(0, go_on))
+        resource.check()
+
+    thor.schedule(0, go_on)
+    thor.run()
+    return resources
+
+
+def findings(resource, probe):
+    """The notes that ask for attention."""
+    if not resource.response.complete:
+        raise RuntimeError(f"no whole answer: {resource.fetch_error}")
+    if resource.response.status_code != probe["status"]:
+        raise RuntimeError(f"status {resource.response.status_code}, not {probe['status']}")
+    return [note for note in resource.response.notes if note.level in (levels.BAD, levels.WARN)]
+
+
+def wrong_digest(origin, probe):
+    """What is wrong with the digest field, which is a dictionary of one byte sequence, the SHA-256 of the body."""
     connection = http.client.HTTPConnection(urlsplit(origin).netloc, timeout=15)
-    connection.putrequest(method, path, skip_accept_encoding=True)
-    for name, value in headers.items():
-        connection.putheader(name, value)
-    connection.endheaders()
+    connection.request(probe["method"], probe["path"], headers=probe["headers"])
     response = connection.getresponse()
     body = response.read()
     connection.close()
-    return response, body
-
-
-def findings(origin, method, path, headers, response, body):
-    request = HttpRequestLinter()
-    request.process_request_topline(method.encode(), (origin + path).encode(), b"HTTP/1.1")
-    request.process_headers([(name.encode(), value.encode()) for name, value in headers.items()])
-    request.finish_content(True)
-    linter = HttpResponseLinter(no_content=method == "HEAD")
-    linter.request = request
-    linter.process_response_topline(b"HTTP/1.1", str(response.status).encode(), response.reason.encode())
-    linter.process_headers([(name.encode(), value.encode()) for name, value in response.getheaders()])
-    if body:
-        linter.feed_content(body)
-    linter.finish_content(True)
-    return [note for note in linter.notes if note.level in (levels.BAD, levels.WARN)]
-
-
-def check_digest(response, body):
-    """The digest field is a dictionary of one byte sequence: the SHA-256 of the body."""
     field = response.getheader("Unencoded-Digest")
-    if field is None:
+    if (field is not None) != probe["digest"]:
+        return "absent" if field is None else "present"
+    if field is None or probe["method"] == "HEAD":
         return None
     members = http_sf.parse(field.encode(), tltype="dictionary")
-    digest, _ = members["sha-256"]
-    return None if list(members) == ["sha-256"] and digest == hashlib.sha256(body).digest() else field
-
-
-def probes(origin):
-    modules = "/api/sandbox-modules"
-    _, index = ask(origin, "GET", modules, {})
-    page = json.loads(index)
-    module = page["modules"][0]
-    named = f"{modules}/{quote(module['specifier'], safe='')}"
-    pinned = f"{modules}/{module['graphDigest']}"
-    closure = f"/api/sandbox-closures/{module['graphDigest']}"
-    for path in (named, pinned, closure, modules, f"/api/manifests/{page['manifest']}", "/api/channels/stable"):
-        response, _ = ask(origin, "GET", path, {})
-        yield "GET", path, {}
-        yield "HEAD", path, {}
-        yield "GET", path, {"If-None-Match": response.getheader("ETag")}
-    preflight = {"Origin": "https://app.example", "Access-Control-Request-Method": "GET"}
-    yield "OPTIONS", named, preflight
-    yield "POST", named, {}
-    yield "GET", "/healthz", {}
-    yield "GET", f"{modules}/absent", {}
-    yield "GET", f"{modules}/%zz", {}
+    digest, parameters = members["sha-256"]
+    right = list(members) == ["sha-256"] and digest == hashlib.sha256(body).digest() and not parameters
+    return None if right else field
 
 
 def main(origin):
-    failed = 0
-    seen = set()
-    for method, path, headers in probes(origin):
-        response, body = ask(origin, method, path, headers)
-        notes = findings(origin, method, path, headers, response, body)
-        seen.update(type(note).__name__ for note in notes)
-        open_notes = [note for note in notes if type(note).__name__ not in EXPLAINED]
-        whole = method == "GET" and response.status == 200
-        wrong_digest = check_digest(response, body) if whole else None
-        for note in open_notes:
-            print(f"{method} {path} {response.status}: {type(note).__name__}: {note.summary}")
-        if wrong_digest:
-            print(f"{method} {path}: {wrong_digest} is not the body's digest")
-        failed += len(open_notes) + bool(wrong_digest)
-    stale = sorted(set(EXPLAINED) - seen)
-    print(f"{failed} findings that are not explained; explained without being found: {stale or 'none'}")
-    return failed > 0
+    failures = []
+    found = set()
+    probes = json.load(sys.stdin)
+    for probe, resource in zip(probes, lint(origin, probes)):
+        name = f"{probe['method']} {probe['path']} {probe['status']} {sorted(probe['headers'])}"
+        try:
+            notes = findings(resource, probe)
+            field = wrong_digest(origin, probe)
+        except RuntimeError as error:
+            failures.append(f"{name}: {error}")
+            continue
+        found.update(type(note).__name__ for note in notes)
+        failures += [
+            f"{name}: {type(note).__name__}: {note.summary}" for note in notes if type(note).__name__ not in EXPLAINED
+        ]
+        if field is not None:
+            failures.append(f"{name}: Unencoded-Digest is wrongly {field}")
+    failures += [f"{stale} is explained and was not found" for stale in sorted(set(EXPLAINED) - found)]
+    print("\n".join(failures))
+    return len(failures) > 0
 
 
 if __name__ == "__main__":

@@ -9,16 +9,17 @@ import { PACKFERRY, ROOT, WRANGLER, requirePackferry } from "./project.mjs";
 export const QUIET = { CLOUDFLARE_CF_FETCH_ENABLED: "false", WRANGLER_SEND_METRICS: "false", NO_COLOR: "1", CI: "1" };
 
 /**
- * Starts a program as the leader of a process group.
+ * Starts a program as the leader of a process group, with `input` on its standard input.
  * `ended` gives {status, signal, stdout, stderr}; `kill` ends the whole group.
  */
-export function start(program, args, { cwd = ROOT, env = {}, timeout = 60_000 } = {}) {
+export function start(program, args, { cwd = ROOT, env = {}, input, timeout = 60_000 } = {}) {
   const child = spawn(program, args, {
     cwd,
     env: { ...process.env, ...QUIET, ...env },
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     detached: true,
   });
+  child.stdin?.on("error", () => {}).end(input);
   const output = { stdout: "", stderr: "" };
   for (const stream of ["stdout", "stderr"]) {
     child[stream].setEncoding("utf8").on("data", (text) => (output[stream] += text));
