@@ -8,11 +8,13 @@ MAKEFLAGS += --no-print-directory
 # Where `make dev` and `make serve` listen.
 PORT ?= 8787
 export PORT
+# Where `make example` shows its page.
+EXAMPLE_PORT ?= 8788
 
 PACKFERRY := target/debug/packferry
 SAY := printf '==> %s\n'
 
-.PHONY: help dev setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node test-client test-parity parity clean
+.PHONY: help dev example setup wasm-toolchain tools worker starter publish serve test lint test-rust test-wasm test-node test-client test-parity parity clean
 
 help: ## List the commands.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
@@ -26,6 +28,11 @@ dev: setup tools worker starter publish serve ## Install what is missing, build 
 else
 dev: setup tools worker serve
 endif
+
+example: ## Show a page that picks modules, runs code with them in the guest, and shows the proof. Starts the worker if none runs.
+	@scripts/setup.sh tests
+	@cd client && npm run --silent build
+	@node examples/browser/serve.mjs --port "$(EXAMPLE_PORT)" --edge-port "$(PORT)"
 
 setup: ## Install what is missing: the wasm32 target, the pinned npm tools, the packs' libraries.
 	@scripts/setup.sh

@@ -3,17 +3,13 @@
 
 import assert from "node:assert/strict";
 import { cpSync, readFileSync, writeFileSync } from "node:fs";
-import { createServer } from "node:net";
 import { join } from "node:path";
-import process from "node:process";
 import { after, before, test } from "node:test";
-import { setTimeout as sleep } from "node:timers/promises";
 
-import { start } from "./support/command.mjs";
 import { CACHING, MODULES, sha256 } from "./support/contract.mjs";
-import { ROOT, STARTER_PACKS, WRANGLER, requireStarterPacks, requireWorker, scratch } from "./support/project.mjs";
-import { rawRequest } from "./support/raw.mjs";
+import { ROOT, STARTER_PACKS, requireStarterPacks, requireWorker, scratch } from "./support/project.mjs";
 import { build, publish } from "./support/release.mjs";
+import { startWrangler } from "./support/wrangler.mjs";
 
 const PATIENCE = 180_000;
 /** A module that a bundled npm entry is. */
@@ -29,55 +25,11 @@ before(
     requireStarterPacks();
     await build([STARTER_PACKS], release);
     await publish(release, state);
-    server = await serve();
+    server = await startWrangler(state, { timeout: PATIENCE });
   },
   { timeout: PATIENCE },
 );
 after(() => server?.stop());
-
-/** A port that is free now. */
-function freePort() {
-  return new Promise((resolve, reject) => {
-    const probe = createServer().on("error", reject);
-    probe.listen(0, "127.0.0.1", () => {
-      const { port } = probe.address();
-      probe.close(() => resolve(port));
-    });
-  });
-}
-
-/** `wrangler dev` with the repository's configuration, on a port and a state of its own. */
-async function serve() {
-  const port = await freePort();
-  const options = ["--ip", "127.0.0.1", "--port", String(port), "--inspector-port", "0", "--persist-to", state];
-  const vars = ["--var", "POINTER_CACHE_SECONDS:0"];
-  const wrangler = start(process.execPath, [WRANGLER, "dev", ...options, ...vars], { timeout: PATIENCE });
-  const url = `http://127.0.0.1:${port}`;
-  let ended = false;
-  wrangler.ended.catch(() => {}).finally(() => (ended = true));
-  while (!(await isHealthy(url))) {
-    if (ended) {
-      throw new Error(`wrangler dev ended:\n${wrangler.output.stdout}${wrangler.output.stderr}`);
-    }
-    await sleep(200);
-  }
-  return {
-    get: (path, headers = {}, method = "GET") => rawRequest(url, { method, path, headers }),
-    async stop() {
-      wrangler.kill("SIGTERM");
-      await Promise.race([wrangler.ended, sleep(3000)]);
-      wrangler.kill();
-    },
-  };
-}
-
-async function isHealthy(url) {
-  try {
-    return (await rawRequest(url, { path: "/healthz" })).status === 200;
-  } catch {
-    return false;
-  }
-}
 
 test("the README's curl is answered as the README shows it", { timeout: 30_000 }, async () => {
   const lines = readFileSync(join(ROOT, "README.md"), "utf8").split("\n").map((line) => line.trim());
