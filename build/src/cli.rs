@@ -67,7 +67,7 @@ pub struct BuildArgs {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("target").required(true).args(["local", "bulk"])))]
 pub struct PublishArgs {
-    /// The release, as `packferry build --out` wrote it.
+    /// The release, as `packferry build --out` wrote it; or a staged tree, which is built first.
     pub dir: Utf8PathBuf,
     /// Write into the KV that `wrangler dev` uses on this machine.
     #[arg(long)]
@@ -81,6 +81,9 @@ pub struct PublishArgs {
     /// Publish although packs were withheld from the release.
     #[arg(long)]
     pub allow_withheld: bool,
+    /// Registry of host modules (packferry.toml), where a staged tree is built first.
+    #[arg(long)]
+    pub config: Option<Utf8PathBuf>,
     /// With --bulk: the channel's present envelope, as wrangler printed it.
     #[arg(long, value_name = "FILE", requires = "bulk", conflicts_with = "first")]
     pub after: Option<Utf8PathBuf>,

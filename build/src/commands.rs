@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::PathBuf;
+use std::slice;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::channel::check_name;
 use serde_json::json;
 
+use crate::built::{Built, is_release};
 use crate::bulk;
 use crate::check;
 use crate::cli::{BuildArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs, StageArgs, VerifyBundleArgs};
@@ -21,6 +23,7 @@ use crate::publish::{self, Plan, Target, next_sequence, parse_envelope, pointer}
 use crate::release::Release;
 use crate::report;
 use crate::stage;
+use crate::staging::STAGING_LIST;
 use crate::text::counted;
 use crate::verify_bundle;
 
@@ -111,23 +114,44 @@ pub fn roots(arguments: &[Utf8PathBuf]) -> Result<Roots, Fault> {
     Roots::resolve(&arguments, std::env::var_os("PACKFERRY_PACK_PATHS").as_deref(), &here)
 }
 
-/// `packferry publish`. Always true: no pack is judged here.
+/// `packferry publish`. Always true: packs at fault in a staged tree that is built first are withheld, which stops it elsewhere.
 ///
 /// # Errors
 /// A [`Fault`] of ours or of the command line.
 pub fn publish(args: &PublishArgs) -> Result<bool, Fault> {
     check_name(&args.channel).map_err(|error| Fault::new(format!("{:?}: {error}", args.channel)))?;
-    let release = Release::read(&args.dir)?;
-    refuse_withheld(&release, args)?;
+    let built = release_or_tree(args)?;
+    let release = &built.release;
+    refuse_withheld(release, args)?;
     if args.dry_run {
-        print_plan(&release, args);
+        print_plan(release, args);
         return Ok(true);
     }
     match &args.bulk {
-        Some(dir) => publish_bulk(&release, dir, args)?,
-        None => publish_local(&release, args)?,
+        Some(dir) => publish_bulk(release, dir, args)?,
+        None => publish_local(release, args)?,
     }
     Ok(true)
+}
+
+/// The release to publish, built first where a staged tree is named.
+fn release_or_tree(args: &PublishArgs) -> Result<Built, Fault> {
+    if is_release(&args.dir) || !args.dir.join(STAGING_LIST).is_file() {
+        return Built::read(&args.dir);
+    }
+    let built = Built::of(
+        slice::from_ref(&args.dir),
+        args.config.as_deref(),
+        &Progress::new(args.json),
+    )?;
+    if !args.json {
+        report::print_findings(&built.findings);
+    }
+    if built.release.packs.is_empty() && built.release.report.withheld.is_empty() {
+        let fault = Fault::new(format!("there is no pack in {}, so nothing was published", args.dir));
+        return Err(fault.hint("Verify the tree: packferry verify-bundle DIST."));
+    }
+    Ok(built)
 }
 
 fn refuse_withheld(release: &Release, args: &PublishArgs) -> Result<(), Fault> {

@@ -42,7 +42,7 @@ pub fn print_fault(fault: &Fault) {
 }
 
 /// Prints diagnostics on standard error, in the order given, with excerpts of the files.
-pub fn print_findings(findings: &[Finding]) {
+pub fn print_findings<'a>(findings: impl IntoIterator<Item = &'a Finding>) {
     let mut out = io::stderr().lock();
     let colours = out.is_terminal() && std::env::var_os("NO_COLOR").is_none();
     for finding in findings {

@@ -11,14 +11,12 @@ use packferry_core::id::Specifier;
 use packferry_core::key::StorageKey;
 use packferry_guest::{Graph, Limits, imported_names};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
+use crate::built::{Built, is_release};
 use crate::cli::RunArgs;
-use crate::commands;
 use crate::fault::Fault;
 use crate::finding::Finding;
 use crate::guest_process::{Failure, GuestProcess, ScriptOutcome};
-use crate::pipeline;
 use crate::progress::Progress;
 use crate::release::Release;
 use crate::report;
@@ -72,41 +70,22 @@ fn to_json(outcome: &ScriptOutcome) -> Value {
     report
 }
 
-/// A release, and the folder that it lies in where it was made for one run.
-struct Built {
-    release: Release,
-    _folder: Option<TempDir>,
-}
-
 /// The release that `--packs` names, or one built from the packs there. Findings about packs that the run wants are shown.
 fn built(args: &RunArgs, wanted: &[String]) -> Result<Built, Fault> {
     if let [dir] = args.packs.as_slice()
-        && dir.join("manifest.json").is_file()
-        && dir.join("objects").is_dir()
+        && is_release(dir)
     {
-        return Ok(Built {
-            release: Release::read(dir)?,
-            _folder: None,
-        });
+        return Built::read(dir);
     }
-    let folder = tempfile::tempdir();
-    let folder = folder.map_err(|error| Fault::new(format!("no temporary folder could be made: {error}")))?;
-    let out =
-        Utf8Path::from_path(folder.path()).ok_or_else(|| Fault::new("the temporary folder's path is not UTF-8"))?;
-    let roots = commands::roots(&args.packs)?;
-    let mut outcome = pipeline::build(&roots, args.config.as_deref(), out, &Progress::new(args.json))?;
+    let built = Built::of(&args.packs, args.config.as_deref(), &Progress::new(args.json))?;
     let wanted: Vec<Specifier> = wanted.iter().filter_map(|name| Specifier::parse(name).ok()).collect();
-    let concerns = |finding: &Finding| {
+    let concerns = |finding: &&Finding| {
         wanted
             .iter()
             .any(|name| finding.about.pack.as_deref() == Some(name.pack()))
     };
-    outcome.findings.retain(concerns);
-    report::print_findings(&outcome.findings);
-    Ok(Built {
-        release: Release::read(out)?,
-        _folder: Some(folder),
-    })
+    report::print_findings(built.findings.iter().filter(concerns));
+    Ok(built)
 }
 
 /// The specifiers that a run asks for.

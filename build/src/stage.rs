@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::diagnostics::{Diagnostic, STAGED_CASE, Severity};
 use crate::discover::Roots;
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::finding::{Finding, Subject};
 use crate::link::LinkedGraph;
 use crate::npm::LazyBundler;
@@ -28,6 +28,7 @@ use crate::skill::SKILL_MD;
 use crate::staging::{
     MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, bundle_path, pack_of, shard_path,
 };
+use crate::text::counted;
 
 /// What a run of `packferry stage` did.
 #[derive(Debug)]
@@ -63,11 +64,14 @@ impl StageOutcome {
         };
         let unavailable = match staged.unavailable {
             0 => String::new(),
-            count => format!("; {count} modules unavailable"),
+            count => format!("; {} unavailable", counted(count as u64, "module")),
         };
         format!(
-            "Staged {} packs with {} modules into {tree}: manifest {} ({} files{unavailable})",
-            staged.packs, staged.modules, staged.manifest, staged.files
+            "Staged {} with {} into {tree}: manifest {} ({}{unavailable})",
+            counted(staged.packs as u64, "pack"),
+            counted(staged.modules as u64, "module"),
+            staged.manifest,
+            counted(staged.files as u64, "file")
         )
     }
 
@@ -307,16 +311,15 @@ const NEW_TREE: &str = ".packferry-staging";
 impl NewTree {
     /// Begins a tree in `out`, creating that where it is missing.
     fn open(out: &Utf8Path) -> Result<Self, Fault> {
-        let cannot = |what: &Utf8Path, error: io::Error| Fault::new(format!("cannot create {what}: {error}"));
-        fs::create_dir_all(out).map_err(|error| cannot(out, error))?;
-        let lock = File::open(out).map_err(|error| Fault::new(format!("cannot open {out}: {error}")))?;
+        fs::create_dir_all(out).map_err(|error| Fault::writing(out, &error))?;
+        let lock = File::open(out).map_err(|error| Fault::reading(out, &error))?;
         lock.try_lock()
             .map_err(|_| Fault::new(format!("another run stages into {out}, or verifies it")).hint("Wait for it."))?;
         let place = out.join(STAGED_TREE);
         check_replaceable(&place)?;
         let folder = out.join(NEW_TREE);
-        remove(&folder).map_err(|error| Fault::new(format!("cannot remove {folder}: {error}")))?;
-        fs::create_dir(&folder).map_err(|error| cannot(&folder, error))?;
+        remove(&folder).map_err(|error| Fault::new(format!("cannot remove {folder}: {}", reason(&error))))?;
+        fs::create_dir(&folder).map_err(|error| Fault::writing(&folder, &error))?;
         Ok(Self {
             folder,
             place,
@@ -351,7 +354,7 @@ impl NewTree {
         let folder = path.parent().unwrap_or(&self.folder);
         fs::create_dir_all(folder)
             .and_then(|()| fs::write(&path, bytes))
-            .map_err(|error| Fault::new(format!("cannot write {path}: {error}")))
+            .map_err(|error| Fault::writing(&path, &error))
     }
 
     /// Puts the tree into its place; the one that was there is removed.
@@ -363,14 +366,19 @@ impl NewTree {
             rustix::fs::rename(new, place)
         };
         swapped.map_err(|error| {
-            let message = format!("cannot put the new tree in the place of {}: {error}", self.place);
+            let message = format!(
+                "cannot put the new tree in the place of {}: {}",
+                self.place,
+                reason(&error.into())
+            );
             Fault::new(message)
                 .hint("Not every file system exchanges two folders: remove the old tree and stage again.")
         })?;
         remove(&self.folder).map_err(|error| {
             Fault::new(format!(
-                "the tree is staged, but the old one, {}, cannot be removed: {error}",
-                self.folder
+                "the tree is staged, but the old one, {}, cannot be removed: {}",
+                self.folder,
+                reason(&error)
             ))
         })
     }
@@ -396,7 +404,7 @@ fn check_replaceable(place: &Utf8Path) -> Result<(), Fault> {
         Fault::new(format!("{place} {what}, and staging would replace it"))
             .hint("Remove it, or stage into another folder.")
     };
-    let cannot = |error: io::Error| Fault::new(format!("cannot read {place}: {error}"));
+    let cannot = |error: io::Error| Fault::reading(place, &error);
     match fs::symlink_metadata(place) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(cannot(error)),

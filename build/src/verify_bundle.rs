@@ -34,6 +34,7 @@ use crate::staging::{
     BUNDLES, DOCUMENT_BYTES, MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, described,
     pack_of, read_document, shard_path,
 };
+use crate::text::counted;
 
 /// What a verification found.
 #[derive(Debug, Default)]
@@ -60,12 +61,12 @@ impl Verified {
     pub fn summary(&self, dist: &Utf8Path) -> String {
         let tree = dist.join(STAGED_TREE);
         match (&self.manifest, self.findings.len()) {
-            (Some(manifest), 0) => {
-                let Self { packs, files, .. } = self;
-                format!("{tree} is as it was staged: {packs} packs, {files} files, manifest {manifest}")
-            }
-            (_, 1) => format!("{tree} is not as it should be: 1 finding"),
-            (_, count) => format!("{tree} is not as it should be: {count} findings"),
+            (Some(manifest), 0) => format!(
+                "{tree} is as it was staged: {}, {}, manifest {manifest}",
+                counted(self.packs as u64, "pack"),
+                counted(self.files as u64, "file")
+            ),
+            (_, count) => format!("{tree} is not as it should be: {}", counted(count as u64, "finding")),
         }
     }
 
@@ -130,7 +131,7 @@ fn lock(dist: &Utf8Path) -> Result<File, Fault> {
         },
         Ok((false, _)) => Err(Fault::new(format!("{dist} is no directory"))
             .hint("Name the folder that packferry stage was given as --out.")),
-        Err(error) => Err(Fault::new(format!("{dist} cannot be read: {}", reason(&error)))),
+        Err(error) => Err(Fault::reading(dist, &error)),
     }
 }
 
@@ -219,24 +220,24 @@ fn about(rule: &'static Rule, path: &str, what: &str) -> Diagnostic {
     let message = match pack_of(path) {
         Some(pack) => {
             let file = path.get(pack.len() + 1..).unwrap_or_default();
-            format!("{pack}: {} {what}", printable(file))
+            format!("{pack}: {} {what}", on_one_line(file))
         }
-        None => format!("{} {what}", printable(path)),
+        None => format!("{} {what}", on_one_line(path)),
     };
     let finding = Diagnostic::new(rule, message);
-    if printable(path) == path {
+    if on_one_line(path) == path {
         finding.at(path, None, None)
     } else {
         finding
     }
 }
 
-/// The path as it stands, if a terminal can be given it, else quoted.
-fn printable(path: &str) -> Cow<'_, str> {
-    if path.bytes().all(|b| (0x20..=0x7e).contains(&b)) {
-        Cow::Borrowed(path)
-    } else {
+/// The path as it stands, if that is on one line, else quoted.
+fn on_one_line(path: &str) -> Cow<'_, str> {
+    if path.contains(char::is_control) {
         Cow::Owned(quoted(path))
+    } else {
+        Cow::Borrowed(path)
     }
 }
 
