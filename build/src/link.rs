@@ -263,11 +263,12 @@ fn reachable<'a>(pack: &'a ValidPack, entry: &FileId) -> BTreeMap<&'a FileId, &'
     found
 }
 
-/// The files that a module reaches, each under the graph of the first module that reaches it (pack contract, section 12).
+/// The files that a module reaches, each under the graph of the first module that reaches it (pack contract, section 12). An
+/// npm or host entry reaches none, also where an authored file is called `npm:x` or `host:x`.
 fn owned_files(pack: &ValidPack, modules: &[ModuleEntry]) -> Vec<FileEntry> {
     let mut entries: Vec<(&Specifier, &FileId, GraphDigest)> = modules
         .iter()
-        .filter(|module| pack.files.contains_key(&module.file_id))
+        .filter(|module| module.npm.is_none() && module.host_id.is_none())
         .map(|module| (&module.specifier, &module.file_id, module.graph_digest))
         .collect();
     entries.sort_by(|a, b| by_owner(a.0.as_str(), b.0.as_str()));

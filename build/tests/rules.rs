@@ -479,6 +479,26 @@ fn binaries_and_hosts() {
     ]);
 }
 
+/// A file may be called what the graph of a host entry calls its facade; its owner is the module that reaches it all the same.
+#[test]
+fn a_file_that_is_called_like_a_host_entry() {
+    let top = tempfile::tempdir().unwrap();
+    let modules =
+        json!([{ "name": "a", "kind": "host", "host": "clock" }, { "name": "b", "kind": "js", "file": "host:clock" }]);
+    let package = json!({ "name": "@a/clock", "nodetool": { "sandboxModules": modules } });
+    fs::write(top.path().join("package.json"), package.to_string()).unwrap();
+    fs::write(top.path().join("host:clock"), "").unwrap();
+    let registry = "[[host]]\nid = \"clock\"\nowner = \"@a/clock\"\nexports = [\"now\"]\n";
+    fs::write(top.path().join("packferry.toml"), registry).unwrap();
+    let run = packferry(top.path(), &["check", "--json", "--config", "packferry.toml", "."]);
+    let report: Value = serde_json::from_str(&run.out).unwrap();
+    let pack = &report["packs"][0];
+    assert_eq!(pack["modules"][1]["specifier"], "@a/clock/b");
+    let graph = pack["modules"][1]["pinnedId"].as_str().unwrap();
+    assert_eq!(pack["files"][0]["pinnedId"], format!("{graph}::host:clock"));
+    assert_eq!(pack["files"].as_array().unwrap().len(), 1);
+}
+
 #[test]
 fn hosts_with_a_registry() {
     let top = tempfile::tempdir().unwrap();
