@@ -263,6 +263,10 @@ fn search_root(root: &Root, found: &mut Discovered) {
         let path = root.path.join(&name);
         let shown = root.shown.join(&*name.to_string_lossy());
         if name.as_bytes().starts_with(b"@") {
+            // A link may lead to a file, or nowhere.
+            if !path.is_dir() {
+                continue;
+            }
             for inner in list(&path, &shown, &mut found.encounters) {
                 candidates.push((path.join(&inner), shown.join(&*inner.to_string_lossy())));
             }
@@ -284,8 +288,6 @@ fn search_root(root: &Root, found: &mut Discovered) {
 fn list(path: &Path, shown: &Utf8PathBuf, encounters: &mut Vec<Encounter>) -> Vec<std::ffi::OsString> {
     let entries = match path.read_dir() {
         Ok(entries) => entries,
-        // A file or a dangling link whose name begins with @.
-        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Vec::new(),
         Err(error) => {
             encounters.push(unreadable(shown.clone(), &error));
             return Vec::new();

@@ -17,7 +17,7 @@ use crate::fault::reason;
 /// Why bytes were not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unread {
-    /// There is nothing at the path, or a link to nothing.
+    /// There is nothing at the path, or a link to nothing, or to itself.
     Missing,
     /// A link on the way leads out of the pack.
     Escapes,
@@ -151,7 +151,8 @@ impl<'a> PackRoot<'a> {
         match self.real.join(path).canonicalize() {
             Ok(target) if target.starts_with(self.real) => Unread::Symlink,
             Ok(_) => Unread::Escapes,
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Unread::Symlink,
+            // Links in a circle lead nowhere.
+            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Unread::Missing,
             Err(error) => error.into(),
         }
     }

@@ -128,6 +128,7 @@ fn roots_of_the_command_line() {
         &["node_modules/@s/b", "node_modules/a"],
     );
     check("a link to itself", &["r/a->a", "r/b"], &["r"], &["r/b"]);
+    check("a scope that went away", &["r/@s->gone", "r/b"], &["r"], &["r/b"]);
     check(
         "the staged tree comes last",
         &["_sandbox/a", "r/b"],
