@@ -210,9 +210,9 @@ rules! {
     RELEASE_IN_PACK = Warning "release-in-pack",
         "A release is written outside of the packs.",
         "Choose another --out, or see that package.json's \"files\" leaves the release out: npm publishes what lies in a package's directory.";
-    /// A package.json on the way is too large to be a pack's.
+    /// A package.json on the way is too large to see whether it is a pack's.
     PACKAGE_JSON_PASSED_OVER = Warning "package-json-passed-over",
-        "A package.json among the search roots is at most 1,048,576 bytes; a larger one is not read.",
+        "A package.json among the search roots is at most 16,777,216 bytes; a larger one is not read.",
         "If it is a pack's, make it smaller; otherwise ignore this.";
 
     ["Staged trees"]
@@ -258,7 +258,7 @@ rules! {
         "Stage again: packferry stage ROOT... --out DIST.";
 
     ["package.json"]
-    /// A package.json that was asked for is too large.
+    /// The package.json of a pack, or of a directory that was asked for, is too large.
     PACKAGE_JSON_TOO_LARGE = Error "package-json-too-large",
         "package.json is at most 1,048,576 bytes.",
         "Keep data in files of its own.";
@@ -372,10 +372,10 @@ rules! {
     INTERNAL_NOT_JS = Error "internal-not-js",
         "Internal files are JavaScript and end in .js.",
         "Rename the file, or make a wasm file a module of its own.";
-    /// One file under two modules.
+    /// One file under two modules, or under two spellings among the internal ones.
     DUPLICATE_FILE = Error "duplicate-file",
         "A file is declared once.",
-        "Let the second module have a file of its own that re-exports the first: export * from \"./first.js\".";
+        "List an internal file once; let a second module have a file of its own that re-exports the first: export * from \"./first.js\".";
     /// A declared file is absent.
     FILE_MISSING = Error "file-missing",
         "Every declared file exists.",

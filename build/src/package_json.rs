@@ -95,31 +95,19 @@ impl RawPack {
     }
 }
 
-/// Reads the package.json of `dir`: at most the limit's bytes, and only if it is a regular file.
+/// Reads the package.json of `dir`: only if it is a regular file, and never more than is needed to tell a pack.
 #[must_use]
 pub fn read(dir: &PackDir) -> Outcome {
     let path = dir.real.join(PACKAGE_JSON);
-    match pack_files::read_document(&path, PACK_LIMITS.package_json_bytes) {
+    match pack_files::read_document(&path, PACK_LIMITS.package_json_read_bytes) {
+        Ok(bytes) if bytes.len() as u64 > PACK_LIMITS.package_json_bytes => match parse(dir, &bytes) {
+            Outcome::Pack(pack) => too_large(&PACKAGE_JSON_TOO_LARGE, pack.name.as_ref(), bytes.len() as u64),
+            other => other,
+        },
         Ok(bytes) => parse(dir, &bytes),
         Err(Unread::Missing | Unread::NotRegular | Unread::Symlink | Unread::Escapes) => Outcome::NotAPack,
-        Err(Unread::TooLarge { bytes }) => {
-            let rule = if dir.named {
-                &PACKAGE_JSON_TOO_LARGE
-            } else {
-                &PACKAGE_JSON_PASSED_OVER
-            };
-            refused(
-                None,
-                Diagnostic::new(
-                    rule,
-                    format!(
-                        "package.json has {bytes} bytes and is not read; the limit is {}",
-                        PACK_LIMITS.package_json_bytes
-                    ),
-                )
-                .at(PACKAGE_JSON, None, None),
-            )
-        }
+        Err(Unread::TooLarge { bytes }) if dir.named => too_large(&PACKAGE_JSON_TOO_LARGE, None, bytes),
+        Err(Unread::TooLarge { bytes }) => too_large(&PACKAGE_JSON_PASSED_OVER, None, bytes),
         Err(Unread::Failed(reason)) => {
             let message = format!("invalid package.json: it cannot be read: {reason}");
             refused(
@@ -128,6 +116,16 @@ pub fn read(dir: &PackDir) -> Outcome {
             )
         }
     }
+}
+
+fn too_large(rule: &'static Rule, name: Option<&PackName>, bytes: u64) -> Outcome {
+    let whose = name.map(|name| format!("{name}: ")).unwrap_or_default();
+    let limit = PACK_LIMITS.package_json_bytes;
+    let message = format!("{whose}package.json has {bytes} bytes, and the limit is {limit}");
+    refused(
+        name.map(ToString::to_string),
+        Diagnostic::new(rule, message).at(PACKAGE_JSON, None, None),
+    )
 }
 
 fn refused(name: Option<String>, finding: Diagnostic) -> Outcome {

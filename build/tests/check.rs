@@ -209,7 +209,8 @@ fn report(run: &Run) -> Value {
     serde_json::from_str(&run.out).unwrap()
 }
 
-/// A package.json of 100 MB: a fault where it was asked for, a remark on the way; never read.
+/// A package.json of 100 MB: a fault where it was asked for, a remark on the way; never read. One over the limit is read as far as
+/// it takes to tell a pack.
 #[test]
 fn a_huge_package_json() {
     let top = tempfile::tempdir().unwrap();
@@ -248,6 +249,15 @@ fn a_huge_package_json() {
         packferry(top.path(), &["check", "--json", "packs/huge"]).status
     };
     assert_eq!((padded(1 << 20), padded((1 << 20) + 1)), (0, 1));
+    let met = |text: &str| {
+        fs::write(huge.join("package.json"), format!("{text}{}", " ".repeat(1 << 20))).unwrap();
+        let run = packferry(top.path(), &["check", "--json", "packs"]);
+        (run.status, codes(&report(&run), "error"))
+    };
+    let pack = r#"{"name": "p", "nodetool": {"sandboxModules": [{"name": ".", "kind": "js", "file": "i.js"}]}}"#;
+    assert_eq!(met(pack), (1, ["package-json-too-large".to_owned()].into()));
+    assert_eq!(met(r#"{"name": "p"}"#), (0, BTreeSet::new()));
+    assert_eq!(met(r#"{"name": "p""#), (1, ["package-json-invalid".to_owned()].into()));
 }
 
 #[test]

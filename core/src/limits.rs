@@ -3,8 +3,11 @@
 /// Bounds on packs (pack contract, section 2, and its table of differences).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackLimits {
-    /// Bytes of package.json; read no further. Keeps a hostile package from exhausting memory at discovery.
+    /// Bytes of a pack's package.json.
     pub package_json_bytes: u64,
+    /// Bytes of a package.json that is read to tell whether it is a pack's. Keeps a hostile package from exhausting memory at
+    /// discovery.
+    pub package_json_read_bytes: u64,
     /// Bytes of one authored JavaScript file.
     pub js_bytes: u64,
     /// Bytes of one WASM file.
@@ -30,6 +33,7 @@ pub struct PackLimits {
 /// The bounds in force.
 pub const PACK_LIMITS: PackLimits = PackLimits {
     package_json_bytes: 1 << 20,
+    package_json_read_bytes: 1 << 24,
     js_bytes: 262_144,
     wasm_bytes: 4_194_304,
     pack_bytes: 8_388_608,

@@ -1,10 +1,13 @@
 //! Rules of the manifest as a whole: `apiVersion`, `sandboxModules`, `internal`, and what its parts must not share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use packferry_core::id::FileId;
+
 use super::modules::{opening, read_module};
-use super::{RawFile, RawPack, file_id, member, quoted};
+use super::names::{check_file_string, normalized};
+use super::{RawFile, RawPack, member, quoted};
 use crate::diagnostics::{
     API_VERSION, DUPLICATE_FILE, DUPLICATE_INTERNAL, DUPLICATE_MODULE, FILE_PATH, INTERNAL_IS_PUBLIC, INTERNAL_NOT_JS,
     MANIFEST_SHAPE,
@@ -106,11 +109,15 @@ fn check_files_are_distinct(pack: &mut RawPack) {
     }
 }
 
+/// Reads `internal`: by the schema file strings, each once. What they name is judged only in a pack that declares modules: with
+/// an empty list of those it is none.
 fn read_internal(pack: &mut RawPack, node: &Node<'_>) {
     let Some(elements) = node.elements() else {
         return not_an_array(pack, "internal", node);
     };
-    let mut seen: HashMap<String, String> = HashMap::new();
+    let declares_modules = !pack.modules.is_empty();
+    let mut strings: HashSet<String> = HashSet::new();
+    let mut ids: HashMap<FileId, String> = HashMap::new();
     for (index, element) in elements.iter().enumerate() {
         let Some(text) = element.string() else {
             let message = format!(
@@ -121,35 +128,53 @@ fn read_internal(pack: &mut RawPack, node: &Node<'_>) {
             pack.find(&MANIFEST_SHAPE, opening(element), message);
             continue;
         };
-        let id = match file_id(&text) {
-            Ok(id) => id,
-            Err(fault) => {
-                let message = format!("{}: nodetool.internal[{index}] {} {fault}", pack.label, quoted(&text));
-                pack.find(&FILE_PATH, element.span(), message);
-                continue;
-            }
-        };
-        if !id.as_str().ends_with(".js") {
-            let message = format!("{}: internal file must be JavaScript: {}", pack.label, quoted(&text));
-            pack.find(&INTERNAL_NOT_JS, element.span(), message);
-        }
-        if let Some(first) = seen.get(id.as_str()) {
+        if let Err(fault) = check_file_string(&text) {
+            not_a_path(pack, index, &text, element.span(), fault);
+        } else if !strings.insert(text.clone().into_owned()) {
             let message = format!(
-                "{}: duplicate internal file: {} is listed as {}, too",
+                "{}: duplicate internal file: {} is listed twice",
                 pack.label,
-                quoted(&text),
-                quoted(first)
+                quoted(&text)
             );
             pack.find(&DUPLICATE_INTERNAL, element.span(), message);
-            continue;
+        } else if declares_modules {
+            declare_internal(pack, &mut ids, index, text.into_owned(), element.span());
         }
-        seen.insert(id.as_str().to_owned(), text.clone().into_owned());
-        pack.internal.push(RawFile {
-            text: text.into_owned(),
-            id,
-            span: element.span(),
-        });
     }
+}
+
+/// Declares the internal file that a string names.
+fn declare_internal(
+    pack: &mut RawPack,
+    ids: &mut HashMap<FileId, String>,
+    index: usize,
+    text: String,
+    span: Range<usize>,
+) {
+    let id = match normalized(&text) {
+        Ok(id) => id,
+        Err(fault) => return not_a_path(pack, index, &text, span, fault),
+    };
+    if !id.as_str().ends_with(".js") {
+        let message = format!("{}: internal file must be JavaScript: {}", pack.label, quoted(&text));
+        pack.find(&INTERNAL_NOT_JS, span.clone(), message);
+    }
+    if let Some(first) = ids.get(&id) {
+        let message = format!(
+            "{}: {id}: duplicate sandbox file: {} and {} are one",
+            pack.label,
+            quoted(first),
+            quoted(&text)
+        );
+        return pack.find(&DUPLICATE_FILE, span, message);
+    }
+    ids.insert(id.clone(), text.clone());
+    pack.internal.push(RawFile { text, id, span });
+}
+
+fn not_a_path(pack: &mut RawPack, index: usize, text: &str, place: Range<usize>, fault: &str) {
+    let message = format!("{}: nodetool.internal[{index}] {} {fault}", pack.label, quoted(text));
+    pack.find(&FILE_PATH, place, message);
 }
 
 fn check_internal_is_not_public(pack: &mut RawPack) {

@@ -98,6 +98,15 @@ pub(super) fn check_version(pack: &mut RawPack, node: &Node<'_>) {
 /// # Errors
 /// What is wrong with it, as the end of a sentence that begins with the string.
 pub fn file_id(text: &str) -> Result<FileId, &'static str> {
+    check_file_string(text)?;
+    normalized(text)
+}
+
+/// What the manifest's schema wants of a file string (pack contract, section 1).
+///
+/// # Errors
+/// As [`file_id`].
+pub(super) fn check_file_string(text: &str) -> Result<(), &'static str> {
     if text.is_empty() {
         return Err("is empty");
     }
@@ -116,6 +125,14 @@ pub fn file_id(text: &str) -> Result<FileId, &'static str> {
     if has_path_escape(text) {
         return Err("holds an encoded path traversal");
     }
+    Ok(())
+}
+
+/// The id of a file string that keeps the schema (pack contract, section 4).
+///
+/// # Errors
+/// As [`file_id`].
+pub(super) fn normalized(text: &str) -> Result<FileId, &'static str> {
     if text.split('/').any(str::is_empty) {
         return Err("holds an empty segment");
     }

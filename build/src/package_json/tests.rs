@@ -127,6 +127,20 @@ fn what_is_a_pack() {
             &[("api-version", "2")],
         ),
         (
+            "empty list, internal files that no pack may have",
+            &package(r#"{"sandboxModules": [], "internal": ["i.mjs", "a.js", "./a.js", "a//b.js", "."]}"#),
+            NOT_A_PACK,
+        ),
+        (
+            "empty list, internal strings that no manifest may have",
+            &package(r#"{"sandboxModules": [], "internal": ["../a.js", "a.js", "a.js", 1]}"#),
+            &[
+                ("file-path", r#""../a.js""#),
+                ("duplicate-internal", r#""a.js""#),
+                ("manifest-shape", "1"),
+            ],
+        ),
+        (
             "modules null",
             &package(r#"{"sandboxModules": null}"#),
             &[("manifest-shape", "null")],
@@ -636,8 +650,8 @@ fn what_parts_must_not_share() {
         ),
         (
             "internal id twice",
-            manifest(one, r#"["i.js", "./i.js"]"#),
-            &[("duplicate-internal", r#""./i.js""#)],
+            manifest(one, r#"["i.js", "./i.js", "i.js/."]"#),
+            &[("duplicate-file", r#""./i.js""#), ("duplicate-file", r#""i.js/.""#)],
         ),
         (
             "internal is public",
