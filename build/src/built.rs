@@ -3,6 +3,7 @@
 use camino::{Utf8Path, Utf8PathBuf};
 use tempfile::TempDir;
 
+use crate::cache::Cache;
 use crate::commands;
 use crate::fault::Fault;
 use crate::finding::Finding;
@@ -37,12 +38,17 @@ impl Built {
     ///
     /// # Errors
     /// A [`Fault`] of ours or of the command line. Packs at fault are no error: they are withheld and reported.
-    pub fn of(roots: &[Utf8PathBuf], config: Option<&Utf8Path>, progress: &Progress) -> Result<Self, Fault> {
+    pub fn of(
+        roots: &[Utf8PathBuf],
+        config: Option<&Utf8Path>,
+        cache: &Cache,
+        progress: &Progress,
+    ) -> Result<Self, Fault> {
         let folder = tempfile::tempdir();
         let folder = folder.map_err(|error| Fault::new(format!("no temporary folder could be made: {error}")))?;
         let out =
             Utf8Path::from_path(folder.path()).ok_or_else(|| Fault::new("the temporary folder's path is not UTF-8"))?;
-        let outcome = pipeline::build(&commands::roots(roots)?, config, out, progress)?;
+        let outcome = pipeline::build(&commands::roots(roots)?, config, out, cache, progress)?;
         Ok(Self {
             release: Release::read(out)?,
             findings: outcome.findings,

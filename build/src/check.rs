@@ -8,6 +8,7 @@ use packferry_core::payload::FileKind;
 use packferry_core::record::DeliveredKind;
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::diagnostics::{NO_PACK, Severity};
 use crate::discover::Roots;
 use crate::fault::Fault;
@@ -37,9 +38,9 @@ pub struct Checked {
 ///
 /// # Errors
 /// A [`Fault`] of ours or of the command line.
-pub fn check(roots: &Roots, config: Option<&Utf8Path>, progress: &Progress) -> Result<Checked, Fault> {
+pub fn check(roots: &Roots, config: Option<&Utf8Path>, cache: &Cache, progress: &Progress) -> Result<Checked, Fault> {
     let bar = |packs| progress.bar("checking", packs);
-    let judged = judge(roots, config, LazyBundler::that_only_reads(), bar, |ready| {
+    let judged = judge(roots, config, LazyBundler::that_only_reads(cache), bar, |ready| {
         let Ready {
             shown, bytes, linked, ..
         } = ready;

@@ -34,6 +34,14 @@ pub enum Command {
     Policy(PolicyCommand),
 }
 
+/// Whether what an earlier build found out is used again.
+#[derive(Debug, Clone, Copy, Args)]
+pub struct CacheArgs {
+    /// Find everything out again, and keep nothing. Kept is in PACKFERRY_CACHE, else in $XDG_CACHE_HOME/packferry or ~/.cache/packferry.
+    #[arg(long)]
+    pub no_cache: bool,
+}
+
 /// Arguments of `packferry check`.
 #[derive(Debug, Args)]
 pub struct CheckArgs {
@@ -45,6 +53,9 @@ pub struct CheckArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry build`.
@@ -61,6 +72,9 @@ pub struct BuildArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry publish`.
@@ -99,6 +113,9 @@ pub struct PublishArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry watch`.
@@ -119,6 +136,9 @@ pub struct WatchArgs {
     /// The folder of the local state, if it is not the project's.
     #[arg(long, value_name = "DIR")]
     pub persist_to: Option<Utf8PathBuf>,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry stage`.
@@ -136,6 +156,9 @@ pub struct StageArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry verify-bundle`.
@@ -152,6 +175,9 @@ pub struct VerifyBundleArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry run`.
@@ -171,6 +197,9 @@ pub struct RunArgs {
     /// Print a report as JSON on standard output: the value or the error, and what the script wrote.
     #[arg(long)]
     pub json: bool,
+    /// The cache.
+    #[command(flatten)]
+    pub cache: CacheArgs,
 }
 
 /// The commands about policies.

@@ -11,8 +11,11 @@ use serde_json::json;
 
 use crate::built::{Built, is_release};
 use crate::bulk;
+use crate::cache::{Access, Cache};
 use crate::check;
-use crate::cli::{BuildArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs, StageArgs, VerifyBundleArgs};
+use crate::cli::{
+    BuildArgs, CacheArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs, StageArgs, VerifyBundleArgs,
+};
 use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::local_kv::LocalKv;
@@ -32,7 +35,13 @@ use crate::verify_bundle;
 /// # Errors
 /// A [`Fault`] of ours or of the command line; a path that holds no pack is one, where no pack is at fault.
 pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
-    let checked = check::check(&roots(&args.paths)?, args.config.as_deref(), &Progress::new(args.json))?;
+    let cache = cache(args.cache, Access::ReadOnly);
+    let checked = check::check(
+        &roots(&args.paths)?,
+        args.config.as_deref(),
+        &cache,
+        &Progress::new(args.json),
+    )?;
     if args.json {
         report::print_json(&checked.to_json());
     } else {
@@ -52,12 +61,15 @@ pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
 /// # Errors
 /// A [`Fault`] of ours or of the command line.
 pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
+    let cache = cache(args.cache, Access::Full);
     let outcome = pipeline::build(
         &roots(&args.roots)?,
         args.config.as_deref(),
         &args.out,
+        &cache,
         &Progress::new(args.json),
     )?;
+    print_trouble(&cache);
     if args.json {
         report::print_json(&outcome.to_json());
     } else {
@@ -73,7 +85,10 @@ pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
 /// A [`Fault`] of ours or of the command line.
 pub fn stage(args: &StageArgs) -> Result<bool, Fault> {
     let roots = roots(&args.roots)?;
-    let outcome = stage::stage(&roots, args.config.as_deref(), &args.out, &Progress::new(args.json))?;
+    let cache = cache(args.cache, Access::Full);
+    let progress = Progress::new(args.json);
+    let outcome = stage::stage(&roots, args.config.as_deref(), &args.out, &cache, &progress)?;
+    print_trouble(&cache);
     if args.json {
         report::print_json(&outcome.to_json());
     } else {
@@ -93,7 +108,9 @@ pub fn verify_bundle(args: &VerifyBundleArgs) -> Result<bool, Fault> {
         paths => Some(roots(paths)?),
     };
     let progress = Progress::new(args.json);
-    let verified = verify_bundle::verify(&args.dist, against.as_ref(), args.config.as_deref(), &progress)?;
+    let cache = cache(args.cache, Access::ReadOnly);
+    let config = args.config.as_deref();
+    let verified = verify_bundle::verify(&args.dist, against.as_ref(), config, &cache, &progress)?;
     if args.json {
         report::print_json(&verified.to_json());
     } else {
@@ -101,6 +118,23 @@ pub fn verify_bundle(args: &VerifyBundleArgs) -> Result<bool, Fault> {
         report::print_line(&verified.summary(&args.dist));
     }
     Ok(verified.is_sound())
+}
+
+/// The cache that a command was asked to use.
+#[must_use]
+pub fn cache(args: CacheArgs, access: Access) -> Cache {
+    if args.no_cache {
+        Cache::none()
+    } else {
+        Cache::of_user(access)
+    }
+}
+
+/// Says why nothing is kept, where that is not what was asked for.
+pub fn print_trouble(cache: &Cache) {
+    if let Some(trouble) = cache.trouble() {
+        report::print_note(trouble);
+    }
 }
 
 /// The search roots of a command: its arguments, or else what the environment and the working directory give.
@@ -139,11 +173,15 @@ fn release_or_tree(args: &PublishArgs) -> Result<Built, Fault> {
     if is_release(&args.dir) || !args.dir.join(STAGING_LIST).is_file() {
         return Built::read(&args.dir);
     }
+    let access = if args.dry_run { Access::ReadOnly } else { Access::Full };
+    let cache = cache(args.cache, access);
     let built = Built::of(
         slice::from_ref(&args.dir),
         args.config.as_deref(),
+        &cache,
         &Progress::new(args.json),
     )?;
+    print_trouble(&cache);
     if !args.json {
         report::print_findings(&built.findings);
     }

@@ -138,6 +138,36 @@ impl Findings {
     }
 }
 
+/// The rule with the code `code`.
+fn rule(code: &str) -> Option<&'static Rule> {
+    let mut rules = RULES.iter().flat_map(|(_, rules)| *rules);
+    rules.find(|rule| rule.code == code).copied()
+}
+
+/// Writes a rule as its code and reads it back.
+pub mod by_code {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::{Rule, rule};
+
+    /// Writes the code.
+    ///
+    /// # Errors
+    /// What the serializer says.
+    pub fn serialize<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(rule.code)
+    }
+
+    /// Reads the code of a rule.
+    ///
+    /// # Errors
+    /// Where no rule has it.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, D::Error> {
+        let code = String::deserialize(deserializer)?;
+        rule(&code).ok_or_else(|| D::Error::custom("no rule has this code"))
+    }
+}
+
 /// `docs/diagnostics.md`: every rule as its declaration states it.
 #[must_use]
 pub fn documentation() -> String {

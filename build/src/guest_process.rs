@@ -68,6 +68,8 @@ struct Answer {
 pub struct Failure {
     /// Whether it is the environment's fault rather than the code's.
     pub fault: bool,
+    /// Whether the same code fails so every time: not where the clock or a process that broke down ended it.
+    pub settled: bool,
     /// What happened.
     pub message: String,
     /// The guest's stack, one frame a line; empty where there is none.
@@ -80,6 +82,7 @@ impl From<GuestError> for Failure {
     fn from(error: GuestError) -> Self {
         Self {
             fault: error.kind == GuestErrorKind::Fault,
+            settled: !matches!(error.kind, GuestErrorKind::Fault | GuestErrorKind::Deadline),
             message: error.message,
             stack: error.stack,
             pack: error.pack,
@@ -91,6 +94,7 @@ impl Failure {
     fn of_process(message: &str) -> Self {
         Self {
             fault: false,
+            settled: false,
             message: message.to_owned(),
             stack: String::new(),
             pack: None,

@@ -65,6 +65,8 @@ pub enum Judgement {
     Read(Rewritten, Verdict),
     /// It cannot be read; why, as the end of a sentence.
     Unreadable(String),
+    /// The process that read it broke down or took too long; which, as the end of a sentence.
+    Missing(String),
 }
 
 /// Judges bundles.
@@ -90,19 +92,19 @@ impl Judge {
     pub fn judge(&self, source: String, labels: HashMap<String, String>) -> Result<Judgement, Fault> {
         Ok(match self.ask(&Question::Judge { source, labels })? {
             Answer::Given(judgement) => judgement,
-            Answer::Missing(why) => Judgement::Unreadable(why.to_owned()),
+            Answer::Missing(why) => Judgement::Missing(why.to_owned()),
         })
     }
 
-    /// The names that the CommonJS module behind `key` gives; none where the bundle cannot be read.
+    /// The names that the CommonJS module behind `key` gives; None where the process that read the bundle broke down or took too long.
     ///
     /// # Errors
     ///
     /// A fault where the child cannot be run.
-    pub fn commonjs_names(&self, source: String, key: String) -> Result<Vec<String>, Fault> {
+    pub fn commonjs_names(&self, source: String, key: String) -> Result<Option<Vec<String>>, Fault> {
         Ok(match self.ask(&Question::CommonjsNames { source, key })? {
-            Answer::Given(names) => names,
-            Answer::Missing(_) => Vec::new(),
+            Answer::Given(names) => Some(names),
+            Answer::Missing(_) => None,
         })
     }
 

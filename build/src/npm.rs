@@ -2,15 +2,20 @@
 //! package, or bundles that take the pack over its cap, are.
 
 use std::collections::BTreeMap;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use packferry_core::canonical;
 use packferry_core::digest::BlobDigest;
 use packferry_core::id::Specifier;
 use packferry_core::limits::PACK_LIMITS;
 
-use crate::bundle::{BUNDLER_VERSION, Bundled, Bundler, Skip, judge_again, options_digest};
+use crate::bundle::{
+    BUNDLER_VERSION, Bundled, Bundler, OPTIONS_JSON, Proven, Skip, judge_again, named_binary, options_digest,
+};
 use crate::bundled::{AdmittedBundle, BundledPack, BundlerIdentity, NpmOutcome};
+use crate::cache::{Cache, Key, Kind};
 use crate::diagnostics::{
     Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_NOT_JUDGED, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING,
     PACK_TOO_LARGE, Severity,
@@ -18,57 +23,45 @@ use crate::diagnostics::{
 use crate::fault::Fault;
 use crate::judge::Judge;
 use crate::probe::Probe;
-use crate::staging::StagedTree;
 use crate::validate::{EntrySource, ValidPack};
 
-/// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler.
-#[derive(Default)]
-pub struct LazyBundler {
-    tools: Mutex<Option<Arc<Tools>>>,
+/// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler, and none
+/// whose entries are all known from an earlier build.
+pub struct LazyBundler<'a> {
+    bundler: Mutex<Option<Arc<Bundler>>>,
+    cache: &'a Cache,
     /// Bundles are only read: no line of a pack runs, and without a bundler entries go unjudged.
     only_reads: bool,
-}
-
-struct Tools {
-    bundler: Bundler,
-    probe: Option<Probe>,
-}
-
-impl Tools {
-    /// Bundles, scans and probes.
-    fn bundle(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
-        let bundled = match self.bundler.bundle(&pack.dir.real, name)? {
-            Ok(bundled) => bundled,
-            Err(skip) => return Ok(Err(skip)),
-        };
-        match &self.probe {
-            Some(probe) => probed(bundled, probe),
-            None => Ok(Ok(bundled)),
-        }
-    }
-}
-
-/// The bundle, if it is admitted.
-fn probed(bundled: Bundled, probe: &Probe) -> Result<Result<Bundled, Skip>, Fault> {
-    let probed = probe.probe(&bundled.source, &bundled.exports)?;
-    Ok(probed.map(|()| bundled).map_err(|refusal| Skip {
-        rule: &NPM_MODULE_PROBE_FAILED,
-        reason: refusal.message,
-    }))
 }
 
 fn program() -> Result<PathBuf, Fault> {
     std::env::current_exe().map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))
 }
 
-impl LazyBundler {
+impl<'a> LazyBundler<'a> {
+    /// A bundler whose bundles are scanned and probed. What it finds out is kept in `cache`.
+    #[must_use]
+    pub fn new(cache: &'a Cache) -> Self {
+        Self {
+            bundler: Mutex::default(),
+            cache,
+            only_reads: false,
+        }
+    }
+
     /// A bundler whose bundles are scanned but never run. Where there is no bundler, an entry is skipped with a warning.
     #[must_use]
-    pub fn that_only_reads() -> Self {
+    pub fn that_only_reads(cache: &'a Cache) -> Self {
         Self {
             only_reads: true,
-            ..Self::default()
+            ..Self::new(cache)
         }
+    }
+
+    /// Where what is found out is kept.
+    #[must_use]
+    pub fn cache(&self) -> &'a Cache {
+        self.cache
     }
 
     /// The bundle of the module `specifier` over the npm package `name`, with what made it.
@@ -78,56 +71,115 @@ impl LazyBundler {
         specifier: &Specifier,
         name: &str,
     ) -> Result<Result<(Bundled, BundlerIdentity), Skip>, Fault> {
-        match &pack.dir.staged {
-            Some(tree) => self.take(tree, specifier, name),
-            None => Ok(self.make(pack, name)?.map(|bundled| (bundled, identity()))),
-        }
+        let (bundled, made_by) = match &pack.dir.staged {
+            Some(tree) => {
+                let (row, source) = match tree.bundle(specifier, name) {
+                    Ok(found) => found,
+                    Err(skip) => return Ok(Err(skip)),
+                };
+                (self.take(source, row.npm_version.clone())?, row.bundler())
+            }
+            None => (self.make(pack, name)?, identity()),
+        };
+        let bundled = match bundled {
+            Ok(bundled) => bundled,
+            Err(skip) => return Ok(Err(skip)),
+        };
+        let refusal = if self.only_reads { None } else { self.probe(&bundled)? };
+        Ok(match refusal {
+            None => Ok((bundled, made_by)),
+            Some(reason) => Err(Skip {
+                rule: &NPM_MODULE_PROBE_FAILED,
+                reason,
+            }),
+        })
     }
 
     /// A staged tree's own bundle, judged as if it had been made now. Asks neither npm nor the bundler.
-    fn take(
-        &self,
-        tree: &StagedTree,
-        specifier: &Specifier,
-        name: &str,
-    ) -> Result<Result<(Bundled, BundlerIdentity), Skip>, Fault> {
-        let (row, source) = match tree.bundle(specifier, name) {
-            Ok(found) => found,
-            Err(skip) => return Ok(Err(skip)),
-        };
-        let program = program()?;
-        let judged = judge_again(&Judge::new(&program), source, row.npm_version.clone())?;
-        let judged = match judged {
-            Ok(bundled) if !self.only_reads => probed(bundled, &Probe::new(&program))?,
-            judged => judged,
-        };
-        Ok(judged.map(|bundled| (bundled, row.bundler())))
+    fn take(&self, source: String, npm_version: Option<String>) -> Result<Result<Bundled, Skip>, Fault> {
+        let key = Key::new(
+            Kind::Bundle,
+            &[
+                b"staged",
+                source.as_bytes(),
+                canonical::to_json(&npm_version).as_bytes(),
+            ],
+        );
+        self.known_or(&key, || judge_again(&Judge::new(&program()?), source, npm_version))
     }
 
+    /// What bundling gives, or gave as long as what that rests on holds.
     fn make(&self, pack: &ValidPack, name: &str) -> Result<Result<Bundled, Skip>, Fault> {
-        match self.get() {
-            Ok(tools) => tools.bundle(pack, name),
+        let made = self.known_or(&bundle_key(pack, name), || {
+            let bundler = self.get()?;
+            if self.cache.keeps() {
+                return bundler.bundle_and_prove(&pack.dir.real, name);
+            }
+            let outcome = bundler.bundle(&pack.dir.real, name)?;
+            Ok(Proven { outcome, grounds: None })
+        });
+        match made {
             Err(fault) if self.only_reads => Ok(Err(Skip {
                 rule: &NPM_MODULE_NOT_JUDGED,
                 reason: fault.to_string(),
             })),
-            Err(fault) => Err(fault),
+            made => made,
         }
     }
 
-    fn get(&self) -> Result<Arc<Tools>, Fault> {
-        let mut slot = self.tools.lock().map_err(|_| Fault::new("a build thread failed"))?;
-        if let Some(tools) = &*slot {
-            return Ok(Arc::clone(tools));
+    fn known_or(
+        &self,
+        key: &Key,
+        make: impl FnOnce() -> Result<Proven, Fault>,
+    ) -> Result<Result<Bundled, Skip>, Fault> {
+        if let Some(known) = self.cache.get(key).filter(Proven::holds) {
+            return Ok(known.outcome);
         }
-        let program = program()?;
-        let found = Arc::new(Tools {
-            bundler: Bundler::locate(&program)?,
-            probe: (!self.only_reads).then(|| Probe::new(&program)),
-        });
+        let proven = make()?;
+        if proven.grounds.is_some() {
+            self.cache.put(key, &proven);
+        }
+        Ok(proven.outcome)
+    }
+
+    /// Why the guest refuses a bundle, if it does; as it said before, where it did.
+    fn probe(&self, bundled: &Bundled) -> Result<Option<String>, Fault> {
+        let exports = canonical::to_json(&bundled.exports);
+        let key = Key::new(Kind::Probe, &[bundled.source.as_bytes(), exports.as_bytes()]);
+        if let Some(known) = self.cache.get::<Option<String>>(&key) {
+            return Ok(known);
+        }
+        let probed = Probe::new(&program()?).probe(&bundled.source, &bundled.exports)?;
+        let settled = probed.as_ref().map_or_else(|refusal| refusal.settled, |()| true);
+        let refusal = probed.err().map(|refusal| refusal.message);
+        if settled {
+            self.cache.put(&key, &refusal);
+        }
+        Ok(refusal)
+    }
+
+    fn get(&self) -> Result<Arc<Bundler>, Fault> {
+        let mut slot = self.bundler.lock().map_err(|_| Fault::new("a build thread failed"))?;
+        if let Some(bundler) = &*slot {
+            return Ok(Arc::clone(bundler));
+        }
+        let found = Arc::new(Bundler::locate(&program()?)?);
         *slot = Some(Arc::clone(&found));
         Ok(found)
     }
+}
+
+/// Under which key the cache has what was made of a package. What that rests on is in the entry.
+fn bundle_key(pack: &ValidPack, name: &str) -> Key {
+    let binary = named_binary().map(|digest| digest.to_string()).unwrap_or_default();
+    let parts = [
+        BUNDLER_VERSION.as_bytes(),
+        OPTIONS_JSON.as_bytes(),
+        binary.as_bytes(),
+        pack.dir.real.as_os_str().as_bytes(),
+        name.as_bytes(),
+    ];
+    Key::new(Kind::Bundle, &parts)
 }
 
 /// What digest payloads say about the bundler of this program.
@@ -144,7 +196,10 @@ pub fn identity() -> BundlerIdentity {
 ///
 /// # Errors
 /// A [`Fault`] where the bundler is missing or does not run.
-pub fn bundle_entries(pack: ValidPack, bundler: &LazyBundler) -> Result<(Option<BundledPack>, Vec<Diagnostic>), Fault> {
+pub fn bundle_entries(
+    pack: ValidPack,
+    bundler: &LazyBundler<'_>,
+) -> Result<(Option<BundledPack>, Vec<Diagnostic>), Fault> {
     let mut npm = BTreeMap::new();
     let mut diagnostics = Vec::new();
     for (specifier, name) in npm_entries(&pack) {

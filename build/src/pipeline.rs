@@ -12,10 +12,12 @@ use packferry_core::order::by_utf16;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::diagnostics::{DUPLICATE_PACK, Diagnostic, Severity};
 use crate::discover::{Discovered, Roots, discover};
 use crate::fault::Fault;
 use crate::finding::{Finding, Subject};
+use crate::inspections::Inspectors;
 use crate::javascript::Inspector;
 use crate::link::{LinkedPack, link};
 use crate::npm::{self, LazyBundler};
@@ -81,7 +83,7 @@ impl BuildOutcome {
     }
 }
 
-/// Builds the packs under `roots` into a release in `out`.
+/// Builds the packs under `roots` into a release in `out`. What `cache` has of an earlier build is not found out again.
 ///
 /// # Errors
 /// A [`Fault`] of ours or of the command line. Packs at fault are no error: they are withheld and reported.
@@ -89,16 +91,18 @@ pub fn build(
     roots: &Roots,
     config: Option<&Utf8Path>,
     out: &Utf8Path,
+    cache: &Cache,
     progress: &Progress,
 ) -> Result<BuildOutcome, Fault> {
     let in_pack = release_place::check(out)?;
     let writer = ReleaseWriter::open(out)?;
     let bar = |packs| progress.bar("building", packs);
-    let mut judged = judge(roots, config, LazyBundler::default(), bar, |ready| {
+    let mut judged = judge(roots, config, LazyBundler::new(cache), bar, |ready| {
         writer.write_pack(&ready.linked)?;
         Ok(ready.linked.entry)
     })?;
     judged.findings.splice(0..0, in_pack);
+    cache.trim();
     finish(judged.packs, judged.findings, writer)
 }
 
@@ -131,7 +135,7 @@ pub struct Judged<T> {
 pub fn judge<T: Send>(
     roots: &Roots,
     config: Option<&Utf8Path>,
-    bundler: LazyBundler,
+    bundler: LazyBundler<'_>,
     bar: impl FnOnce(usize) -> Bar,
     apply: impl Fn(Ready) -> Result<T, Fault> + Sync,
 ) -> Result<Judged<T>, Fault> {
@@ -141,7 +145,10 @@ pub fn judge<T: Send>(
     let inspector = Inspector::new(&program);
     let line = Line {
         rules: Rulebook {
-            inspector: &inspector,
+            inspectors: Inspectors {
+                javascript: &inspector,
+                cache: bundler.cache(),
+            },
             registry: registry.as_ref(),
         },
         bundler,
@@ -220,7 +227,7 @@ fn read_all(discovered: Discovered) -> Read {
 /// What the stages of one pack need.
 struct Line<'a> {
     rules: Rulebook<'a>,
-    bundler: LazyBundler,
+    bundler: LazyBundler<'a>,
 }
 
 impl Line<'_> {

@@ -18,6 +18,8 @@ const MESSAGE_CHARS: usize = 300;
 pub struct ProbeRefusal {
     /// A sentence that names no path.
     pub message: String,
+    /// Whether the bundle is refused so every time: not where the clock or a process that broke down ended it.
+    pub settled: bool,
 }
 
 /// Probes bundles.
@@ -45,7 +47,8 @@ impl Probe {
             Err(failure) if failure.fault => return Err(Fault::new(failure.message)),
             Err(failure) => {
                 let message = format!("It fails in the guest: {}.", sentence(&failure.message));
-                return Ok(Err(ProbeRefusal { message }));
+                let settled = failure.settled;
+                return Ok(Err(ProbeRefusal { message, settled }));
             }
         };
         let expected: BTreeSet<&str> = expected.iter().map(String::as_str).collect();
@@ -59,7 +62,8 @@ impl Probe {
         let parts = parts.iter().filter(|(_, names)| !names.is_empty());
         let parts: Vec<String> = parts.map(|(verb, names)| format!("{verb} {}", listed(names))).collect();
         let message = format!("Against its text, in the guest it {}.", parts.join(" and "));
-        Ok(Err(ProbeRefusal { message }))
+        let settled = true;
+        Ok(Err(ProbeRefusal { message, settled }))
     }
 }
 

@@ -13,7 +13,9 @@ use packferry_guest::{Graph, Limits, imported_names};
 use serde_json::{Value, json};
 
 use crate::built::{Built, is_release};
+use crate::cache::Access;
 use crate::cli::RunArgs;
+use crate::commands;
 use crate::fault::Fault;
 use crate::finding::Finding;
 use crate::guest_process::{Failure, GuestProcess, ScriptOutcome};
@@ -77,7 +79,9 @@ fn built(args: &RunArgs, wanted: &[String]) -> Result<Built, Fault> {
     {
         return Built::read(dir);
     }
-    let built = Built::of(&args.packs, args.config.as_deref(), &Progress::new(args.json))?;
+    let cache = commands::cache(args.cache, Access::Full);
+    let built = Built::of(&args.packs, args.config.as_deref(), &cache, &Progress::new(args.json))?;
+    commands::print_trouble(&cache);
     let wanted: Vec<Specifier> = wanted.iter().filter_map(|name| Specifier::parse(name).ok()).collect();
     let concerns = |finding: &&Finding| {
         wanted

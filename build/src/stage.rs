@@ -15,6 +15,7 @@ use packferry_core::payload::GraphPayload;
 use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::diagnostics::{Diagnostic, STAGED_CASE, Severity};
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
@@ -105,14 +106,16 @@ pub fn stage(
     roots: &Roots,
     config: Option<&Utf8Path>,
     out: &Utf8Path,
+    cache: &Cache,
     progress: &Progress,
 ) -> Result<StageOutcome, Fault> {
     let tree = NewTree::open(out)?;
     let bar = |packs| progress.bar("staging", packs);
-    let judged = judge(roots, config, LazyBundler::default(), bar, |ready| {
+    let judged = judge(roots, config, LazyBundler::new(cache), bar, |ready| {
         tree.write_pack(&ready)?;
         Share::of(&ready)
     })?;
+    cache.trim();
     let mut outcome = StageOutcome {
         staged: None,
         findings: judged.findings,

@@ -11,7 +11,7 @@ use packferry_core::payload::{Declaration, FileKind};
 use crate::diagnostics::{Diagnostic, FILE_UNREADABLE};
 use crate::discover::PackDir;
 use crate::fault::Fault;
-use crate::javascript::Inspector;
+use crate::inspections::{Inspections, Inspectors};
 use crate::pack_files::PackRoot;
 use crate::package_json::RawPack;
 use crate::registry::Registry;
@@ -111,8 +111,8 @@ pub struct ValidPack {
 /// What the rules are applied with.
 #[derive(Clone, Copy)]
 pub struct Rulebook<'a> {
-    /// Reads JavaScript that nobody trusts.
-    pub inspector: &'a Inspector,
+    /// Inspect files.
+    pub inspectors: Inspectors<'a>,
     /// The operator's host modules; None where there is no registry.
     pub registry: Option<&'a Registry>,
 }
@@ -133,8 +133,10 @@ pub fn validate(mut raw: RawPack, rules: Rulebook<'_>) -> Result<(Option<ValidPa
     };
     let mut files = files::read_all(&mut raw, &root);
     wire::check_ids(&mut raw);
-    scripts::inspect_all(&mut raw, &mut files, rules.inspector)?;
-    wasm_files::inspect_all(&mut raw, &files);
+    let mut inspections = Inspections::of_pack(rules.inspectors, &raw.text);
+    scripts::inspect_all(&mut raw, &mut files, &mut inspections)?;
+    wasm_files::inspect_all(&mut raw, &files, &mut inspections);
+    inspections.keep();
     wire::check_dependencies(&mut raw, &files);
     wire::check_contracts(&mut raw);
     hosts::check_all(&mut raw, rules.registry);

@@ -15,6 +15,7 @@ use packferry_core::manifest::{PackEntry, Root, find_pack, parse_packs};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::cache::Cache;
 use crate::commands;
 use crate::diagnostics::{
     Diagnostic, Findings, NPM_MODULE_NOT_STAGED, Rule, STAGED_FILE_CHANGED, STAGED_FILE_EXTRA, STAGED_FILE_IRREGULAR,
@@ -92,6 +93,7 @@ pub fn verify(
     dist: &Utf8Path,
     against: Option<&Roots>,
     config: Option<&Utf8Path>,
+    cache: &Cache,
     progress: &Progress,
 ) -> Result<Verified, Fault> {
     let _lock = lock(dist)?;
@@ -108,13 +110,13 @@ pub fn verify(
     verified.packs = files_by_pack(&list).len();
     verified.findings = placed(&tree, found.into_vec());
     if verified.is_sound() {
-        let packs = judge_packs(&tree, config, progress, &mut verified.findings)?;
+        let packs = judge_packs(&tree, config, cache, progress, &mut verified.findings)?;
         if verified.is_sound() {
             verified.manifest = check_documents(&tree, &list, packs, &mut verified.findings)?;
         }
     }
     if let Some(roots) = against.filter(|_| verified.is_sound()) {
-        verified.findings = compare(&tree, &list, roots, config, progress)?;
+        verified.findings = compare(&tree, &list, roots, config, cache, progress)?;
     }
     Ok(verified)
 }
@@ -261,12 +263,13 @@ fn placed(tree: &Utf8Path, found: Vec<Diagnostic>) -> Vec<Finding> {
 fn judge_packs(
     tree: &Utf8Path,
     config: Option<&Utf8Path>,
+    cache: &Cache,
     progress: &Progress,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Share>, Fault> {
     let bar = |packs| progress.bar("verifying", packs);
     let roots = commands::roots(&[tree.to_owned()])?;
-    let judged = judge(&roots, config, LazyBundler::default(), bar, |ready| Share::of(&ready))?;
+    let judged = judge(&roots, config, LazyBundler::new(cache), bar, |ready| Share::of(&ready))?;
     findings.extend(judged.findings.into_iter().filter(is_error));
     Ok(judged.packs)
 }
@@ -397,10 +400,11 @@ fn compare(
     list: &StagingList,
     roots: &Roots,
     config: Option<&Utf8Path>,
+    cache: &Cache,
     progress: &Progress,
 ) -> Result<Vec<Finding>, Fault> {
     let bar = |packs| progress.bar("comparing", packs);
-    let judged = judge(roots, config, LazyBundler::default(), bar, |ready| Share::of(&ready))?;
+    let judged = judge(roots, config, LazyBundler::new(cache), bar, |ready| Share::of(&ready))?;
     let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
     if findings.is_empty() && judged.packs.is_empty() {
         let fault = Fault::new(format!("there is no pack under {roots} to hold {tree} against"));

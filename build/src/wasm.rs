@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use packferry_core::limits::PACK_LIMITS;
 use packferry_core::payload::WasmDeclaration;
+use serde::{Deserialize, Serialize};
 use wasmparser::types::Types;
 use wasmparser::{
     CompositeInnerType, Error, Export, ExternalKind, FuncType, MemoryType, Parser, Payload, ValType, Validator,
@@ -30,9 +31,10 @@ const FEATURES: WasmFeatures = WasmFeatures::empty()
     .union(WasmFeatures::THREADS);
 
 /// A fault of a binary.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WasmFault {
     /// The rule that it breaks.
+    #[serde(with = "crate::diagnostics::by_code")]
     pub rule: &'static Rule,
     /// The message, to stand behind `‹pack›/‹specifier›: `.
     pub message: String,

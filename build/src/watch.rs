@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::manifest::PackEntry;
 
+use crate::cache::{Access, Cache};
 use crate::cli::WatchArgs;
 use crate::commands;
 use crate::fault::Fault;
@@ -28,10 +29,12 @@ const FILES: usize = 50_000;
 /// A [`Fault`] of ours or of the command line; never for a pack at fault.
 pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
     let mut kv = LocalKv::open(args.persist_to.as_deref())?;
+    let cache = commands::cache(args.cache, Access::Full);
+    commands::print_trouble(&cache);
     let mut served = BTreeMap::new();
     loop {
         let seen = snapshot(&args.roots, &args.out)?;
-        served = publish_if_good(args, &mut kv, served)?;
+        served = publish_if_good(args, &cache, &mut kv, served)?;
         while snapshot(&args.roots, &args.out)? == seen {
             std::thread::sleep(INTERVAL);
         }
@@ -43,12 +46,13 @@ pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
 /// Specifier to graph digest.
 type Served = BTreeMap<String, String>;
 
-fn publish_if_good(args: &WatchArgs, kv: &mut LocalKv, served: Served) -> Result<Served, Fault> {
+fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: Served) -> Result<Served, Fault> {
     let progress = Progress::new(true);
     let outcome = pipeline::build(
         &commands::roots(&args.roots)?,
         args.config.as_deref(),
         &args.out,
+        cache,
         &progress,
     )?;
     report::print_findings(&outcome.findings);

@@ -57,7 +57,10 @@ fn is_too_deep(inspection: &Inspection) -> bool {
 fn what_acorn_takes_is_taken() {
     let inspector = inspector();
     for nest in nests().iter().filter(|nest| nest.taken > 0) {
-        let inspection = inspector.inspect(nest.source(nest.taken).as_bytes()).unwrap();
+        let inspection = inspector
+            .inspect(nest.source(nest.taken).as_bytes())
+            .unwrap()
+            .inspection;
         assert_eq!(inspection.findings, [], "{}", nest.name);
     }
 }
@@ -68,14 +71,14 @@ fn the_deepest_file_of_every_kind_is_refused_and_no_other() {
     for nest in nests() {
         let source = nest.deepest();
         assert!(source.len() <= LIMIT);
-        let refused = inspector.inspect(source.as_bytes()).unwrap();
+        let refused = inspector.inspect(source.as_bytes()).unwrap().inspection;
         if nest.taken == 0 {
             let offences = refused.findings.iter().filter(|finding| finding.is_offence());
             assert_ne!(offences.count(), 0, "{}", nest.name);
         } else {
             assert!(is_too_deep(&refused), "{}: {:?}", nest.name, refused.findings);
         }
-        let good = inspector.inspect(b"export const a = 1").unwrap();
+        let good = inspector.inspect(b"export const a = 1").unwrap().inspection;
         assert_eq!(names(&good), ["a"], "{}", nest.name);
     }
 }
@@ -103,7 +106,7 @@ fn flat_files_of_the_limit_are_taken() {
             source.push('1');
             source.truncate(LIMIT - 1);
         }
-        let inspection = inspector.inspect(source.as_bytes()).unwrap();
+        let inspection = inspector.inspect(source.as_bytes()).unwrap().inspection;
         assert_eq!(inspection.findings, [], "{part}");
     }
 }
@@ -119,9 +122,9 @@ fn files_are_inspected_at_the_same_time() {
                 scope.spawn(move || {
                     for count in 0..4 {
                         let source = format!("export const a{thread}{count} = 1");
-                        let good = inspector.inspect(source.as_bytes()).unwrap();
+                        let good = inspector.inspect(source.as_bytes()).unwrap().inspection;
                         assert_eq!(names(&good), [format!("a{thread}{count}")]);
-                        assert!(is_too_deep(&inspector.inspect(deep.as_bytes()).unwrap()));
+                        assert!(is_too_deep(&inspector.inspect(deep.as_bytes()).unwrap().inspection));
                     }
                 })
             })

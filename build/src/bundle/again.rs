@@ -4,30 +4,34 @@
 use std::collections::HashMap;
 
 use super::reasons::{Stop, forbidden, on_one_line, rejected, too_large};
-use super::{Bundled, Skip};
+use super::{Bundled, Grounds, Proven};
 use crate::excerpt::Position;
 use crate::fault::Fault;
 use crate::judge::{Judge, Judgement};
 use crate::scan::{Finding, Verdict};
 
-/// Scans the bundle `source`, made from version `npm_version` of its package.
+/// Scans the bundle `source`, made from version `npm_version` of its package. What comes of it rests on these alone.
 ///
 /// # Errors
 ///
-/// A fault where the judge cannot be asked. What is wrong with the bundle is a [`Skip`].
-pub fn judge_again(judge: &Judge, source: String, npm_version: Option<String>) -> Result<Result<Bundled, Skip>, Fault> {
-    match try_again(judge, source, npm_version) {
-        Ok(bundled) => Ok(Ok(bundled)),
-        Err(Stop::Skip(skip)) => Ok(Err(skip)),
-        Err(Stop::Fault(fault)) => Err(fault),
-    }
+/// A fault where the judge cannot be asked. What is wrong with the bundle is a [`super::Skip`].
+pub fn judge_again(judge: &Judge, source: String, npm_version: Option<String>) -> Result<Proven, Fault> {
+    let judgement = judge.judge(source.clone(), HashMap::new())?;
+    let settled = !matches!(judgement, Judgement::Missing(_));
+    let outcome = match again(judgement, source, npm_version) {
+        Ok(bundled) => Ok(bundled),
+        Err(Stop::Skip(skip)) => Err(skip),
+        Err(Stop::Fault(fault)) => return Err(fault),
+    };
+    let grounds = settled.then(Grounds::none);
+    Ok(Proven { outcome, grounds })
 }
 
-fn try_again(judge: &Judge, source: String, npm_version: Option<String>) -> Result<Bundled, Stop> {
-    let verdict = match judge.judge(source.clone(), HashMap::new())? {
+fn again(judgement: Judgement, source: String, npm_version: Option<String>) -> Result<Bundled, Stop> {
+    let verdict = match judgement {
         Judgement::Read(_, verdict) => verdict,
         Judgement::TooLarge(length) => return Err(too_large(&format!("{length} bytes"))),
-        Judgement::Unreadable(why) => return Err(rejected(&why)),
+        Judgement::Unreadable(why) | Judgement::Missing(why) => return Err(rejected(&why)),
     };
     let line = |finding: &Finding| Position::of(&source, finding.offset).line;
     let named = |finding: &Finding| format!("{:?} (line {} of the bundle)", finding.what, line(finding));

@@ -11,7 +11,7 @@ use super::BUNDLER_VERSION;
 use crate::fault::Fault;
 
 /// Names the binary, for whoever does not install it with npm. Trusted; only its version is checked.
-const OVERRIDE: &str = "PACKFERRY_ESBUILD";
+pub(super) const OVERRIDE: &str = "PACKFERRY_ESBUILD";
 
 /// A platform's package of esbuild, with the SHA-256 of its executable.
 struct Build {

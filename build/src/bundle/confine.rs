@@ -97,7 +97,7 @@ fn installed(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 }
 
 /// The package's part of a bare specifier.
-fn package_name(specifier: &str) -> &str {
+pub(super) fn package_name(specifier: &str) -> &str {
     let from = if specifier.starts_with('@') {
         specifier.find('/').map_or(0, |slash| slash + 1)
     } else {

@@ -1,5 +1,6 @@
 //! Runs the esbuild binary: its arguments, its environment, its bounds. What it printed and wrote is read elsewhere.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -81,8 +82,8 @@ fn read(path: &Path) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Bundles `entry`, which esbuild takes for a module in `folder`.
-pub(super) fn run(binary: &Path, folder: &Path, entry: &str) -> Result<Run, Fault> {
+/// Bundles `entry`, which esbuild takes for a module in `folder`, without the packages and files in `left_out`.
+pub(super) fn run(binary: &Path, folder: &Path, entry: &str, left_out: &BTreeSet<String>) -> Result<Run, Fault> {
     let output = Output::new()?;
     let mut command = Command::new(binary);
     command
@@ -105,6 +106,7 @@ pub(super) fn run(binary: &Path, folder: &Path, entry: &str) -> Result<Run, Faul
             "--log-limit=0",
             "--color=false",
         ])
+        .args(left_out.iter().map(|path| format!("--external:{path}")))
         .arg(format!("--sourcefile={ENTRY_NAME}"))
         .arg(prefixed("--outfile=", &output.file("bundle.js")))
         .arg(prefixed("--metafile=", &output.file("meta.json")))

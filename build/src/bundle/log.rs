@@ -1,5 +1,11 @@
 //! Reads the errors that esbuild prints.
 
+use std::collections::BTreeSet;
+
+use camino::Utf8Path;
+
+use super::places::joined;
+
 /// An error, with the place that esbuild gives for it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct LogError<'a> {
@@ -31,6 +37,22 @@ pub(super) fn errors(log: &str) -> Vec<LogError<'_>> {
         errors.push(LogError { text, place });
     }
     errors
+}
+
+/// What the imports lead to that a log says the bundler fails on: names of packages, and whole paths of files. None where it fails on
+/// something else, too.
+pub(super) fn failing_imports(log: &str) -> Option<BTreeSet<String>> {
+    let errors = errors(log);
+    let failing = errors.iter().map(|error| {
+        let name = error.unresolved()?;
+        if !name.starts_with('.') {
+            return Some(name.to_owned());
+        }
+        let (importer, _) = error.place?;
+        Some(joined(Utf8Path::new(importer).parent()?, name).into_string())
+    });
+    let failing: Option<BTreeSet<String>> = failing.collect();
+    failing.filter(|failing| !failing.is_empty())
 }
 
 /// `    ‹file›:‹line›:‹column›:`
@@ -65,5 +87,15 @@ mod tests {
         assert_eq!(found, expected);
         let unresolved: Vec<_> = found.iter().map(LogError::unresolved).collect();
         assert_eq!(unresolved, [Some("fs"), None]);
+        assert_eq!(failing_imports(log), None);
+    }
+
+    #[test]
+    fn imports_that_fail_are_named_as_they_can_be_left_out() {
+        let log = "✘ [ERROR] Could not resolve \"fs\"\n\n    /p/x/a.js:12:3:\n\n\
+                   ✘ [ERROR] Could not resolve \"../gone\"\n\n    /p/x/lib/b.js:1:1:\n";
+        let expected = ["/p/x/gone", "fs"].map(str::to_owned);
+        assert_eq!(failing_imports(log), Some(BTreeSet::from(expected)));
+        assert_eq!(failing_imports(""), None);
     }
 }

@@ -49,6 +49,12 @@ impl Metafile {
         (format == Some("cjs")).then_some(key)
     }
 
+    /// What the imports say that lead outside the bundle.
+    pub(super) fn external_imports(&self) -> impl Iterator<Item = &str> {
+        let imports = self.inputs.values().flat_map(|input| &input.imports);
+        imports.filter(|import| import.external).map(Import::name)
+    }
+
     /// The imports of Node builtins, with the importer's key: also those that are caught at run time, and those that an
     /// installed package of the same name would answer.
     pub(super) fn builtin_imports(&self) -> impl Iterator<Item = (&str, &str)> {

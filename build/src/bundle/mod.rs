@@ -6,6 +6,7 @@ mod binary;
 mod builtins;
 mod confine;
 mod esbuild;
+mod grounds;
 mod log;
 mod metafile;
 mod origin;
@@ -13,14 +14,19 @@ mod places;
 mod reasons;
 mod stage;
 
+use std::collections::BTreeSet;
+use std::env;
 use std::path::{Path, PathBuf};
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::digest::BlobDigest;
 use packferry_core::limits::PACK_LIMITS;
+use serde::{Deserialize, Serialize};
 
 pub use self::again::judge_again;
 use self::esbuild::{Output, Run};
+pub use self::grounds::Grounds;
+use self::grounds::{Question, questions};
 use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
@@ -48,8 +54,16 @@ pub fn options_digest() -> BlobDigest {
     BlobDigest::of(OPTIONS_JSON.as_bytes())
 }
 
+/// SHA-256 of the binary that the operator names in place of the pinned one, if one is named and can be read: part of what decides a
+/// bundle.
+#[must_use]
+pub fn named_binary() -> Option<BlobDigest> {
+    let bytes = std::fs::read(env::var_os(binary::OVERRIDE)?).ok()?;
+    Some(BlobDigest::of(&bytes))
+}
+
 /// A package that was bundled and may be delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bundled {
     /// The module, as it is delivered.
     pub source: String,
@@ -64,7 +78,7 @@ pub struct Bundled {
 }
 
 /// A file that went into a bundle.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleInput {
     /// Its real path.
     pub path: Utf8PathBuf,
@@ -73,12 +87,30 @@ pub struct BundleInput {
 }
 
 /// A package that is not delivered.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
     /// The rule that it breaks.
+    #[serde(with = "crate::diagnostics::by_code")]
     pub rule: &'static Rule,
     /// Why: a sentence that names the library's file and line where they are known, and no path of the machine.
     pub reason: String,
+}
+
+/// What became of a package, and what that rests on.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Proven {
+    /// What became of it.
+    pub outcome: Result<Bundled, Skip>,
+    /// What it rests on. None where that is not known, or where the outcome may be another one with the same files.
+    pub grounds: Option<Grounds>,
+}
+
+impl Proven {
+    /// Whether bundling would give the same again.
+    #[must_use]
+    pub fn holds(&self) -> bool {
+        self.grounds.as_ref().is_some_and(Grounds::hold)
+    }
 }
 
 /// The pinned bundler.
@@ -107,32 +139,90 @@ impl Bundler {
     ///
     /// A fault where esbuild cannot be run or its output cannot be read. What is wrong with the package is a [`Skip`].
     pub fn bundle(&self, pack_dir: &Path, npm: &str) -> Result<Result<Bundled, Skip>, Fault> {
-        match self.try_bundle(pack_dir, npm) {
+        self.bundle_on(&mut Course::default(), pack_dir, npm)
+    }
+
+    /// Bundles `npm` as [`Bundler::bundle`] does, and says what the outcome rests on: questions about the disk are asked before and
+    /// after, and what they were about must not have changed in between.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bundler::bundle`].
+    pub fn bundle_and_prove(&self, pack_dir: &Path, npm: &str) -> Result<Proven, Fault> {
+        let asked = self.survey(pack_dir, npm)?;
+        let before = asked.as_ref().and_then(Grounds::ask);
+        let mut course = Course::default();
+        let outcome = self.bundle_on(&mut course, pack_dir, npm)?;
+        let seen = match (&before, course.questions) {
+            (None, _) => None,
+            (Some(_), None) => self.survey(pack_dir, npm)?,
+            (Some(_), seen) => seen,
+        };
+        let grounds = before.filter(|before| {
+            let complete = seen.is_some_and(|seen| before.answer(&seen));
+            complete && !course.unsettled && before.hold()
+        });
+        Ok(Proven { outcome, grounds })
+    }
+
+    /// The questions that decide what bundling `npm` gives; None where that cannot be found out.
+    fn survey(&self, pack_dir: &Path, npm: &str) -> Result<Option<BTreeSet<Question>>, Fault> {
+        let mut course = Course::default();
+        let made = real_path(pack_dir).and_then(|real| {
+            let made = self.run(&real, npm, &[], &mut course)?;
+            Ok((real, made))
+        });
+        let made = match (made, real_path(pack_dir)) {
+            (Err(Stop::Fault(fault)), _) => return Err(fault),
+            (Ok((real, made)), _) => Some((real, made.metafile)),
+            // The bundler says what it read only where it does not fail: without what it fails on, it reads the same.
+            (Err(Stop::Skip(_)), Ok(real)) => self.without_failures(&real, npm, &course.log)?.map(|read| (real, read)),
+            (Err(Stop::Skip(_)), Err(_)) => None,
+        };
+        Ok(made.and_then(|(real, metafile)| questions(&real, &metafile, &mut course.origins)))
+    }
+
+    /// What the bundler reads of a package that it fails on, where it fails because imports lead nowhere: these are left out.
+    fn without_failures(&self, pack_dir: &Utf8Path, npm: &str, log: &str) -> Result<Option<Metafile>, Fault> {
+        let Some(left_out) = log::failing_imports(log) else {
+            return Ok(None);
+        };
+        let entry = format!("export * from {};\n", serde_json::Value::from(npm));
+        let Run::Done(output) = esbuild::run(&self.binary, pack_dir.as_std_path(), &entry, &left_out)? else {
+            return Ok(None);
+        };
+        let metafile = Made::of(output).ok().map(|made| made.metafile);
+        // What is left out by a package's name is left out under all paths in it.
+        Ok(metafile.filter(|metafile| metafile.external_imports().all(|name| left_out.contains(name))))
+    }
+
+    fn bundle_on(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Result<Bundled, Skip>, Fault> {
+        match self.try_bundle(course, pack_dir, npm) {
             Ok(bundled) => Ok(Ok(bundled)),
             Err(Stop::Skip(skip)) => Ok(Err(skip)),
             Err(Stop::Fault(fault)) => Err(fault),
         }
     }
 
-    fn try_bundle(&self, pack_dir: &Path, npm: &str) -> Result<Bundled, Stop> {
-        let mut origins = Origins::default();
+    fn try_bundle(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Bundled, Stop> {
         let pack_dir = real_path(pack_dir)?;
-        let first = self.run(&pack_dir, npm, &[], &mut origins)?;
-        refuse_builtins(&first.metafile, &mut origins)?;
+        let first = self.run(&pack_dir, npm, &[], course)?;
+        course.questions = questions(&pack_dir, &first.metafile, &mut course.origins);
+        refuse_builtins(&first.metafile, &mut course.origins)?;
         if let Some((importer, says)) = confine::escape(&first.metafile, &pack_dir) {
-            return Err(escapes(importer, says, &mut origins));
+            return Err(escapes(importer, says, &mut course.origins));
         }
-        let npm_version = resolved_version(&first.metafile, &mut origins);
+        let npm_version = resolved_version(&first.metafile, &mut course.origins);
         let inputs = inputs(&first.metafile)?;
-        let names = self.commonjs_names(&first)?;
-        let stage = stage(&pack_dir, &first.metafile, &mut origins)?;
+        let names = self.commonjs_names(&first, course)?;
+        let stage = stage(&pack_dir, &first.metafile, &mut course.origins)?;
         let made = match &stage {
-            Some(stage) => self.run(&stage.pack_dir, npm, &names, &mut origins)?,
+            Some(stage) => self.run(&stage.pack_dir, npm, &names, course)?,
             None if names.is_empty() => first,
-            None => self.run(&pack_dir, npm, &names, &mut origins)?,
+            None => self.run(&pack_dir, npm, &names, course)?,
         };
-        let (rewritten, verdict) = self.judge(&made, &mut origins)?;
-        let mut places = Places::new(&made.output, &rewritten, &mut origins);
+        let (rewritten, verdict) = self.judge(&made, course)?;
+        let mut places = Places::new(&made.output, &rewritten, &mut course.origins);
         let accepted = accepted(verdict, &mut places)?;
         let detected = named_globals(&accepted.detected, &mut places)?;
         let warning = |named| on_one_line(&format!("It looks for {named} and will not find it in the guest."));
@@ -152,7 +242,7 @@ impl Bundler {
         pack_dir: &Utf8Path,
         npm: &str,
         commonjs_names: &[String],
-        origins: &mut Origins,
+        course: &mut Course,
     ) -> Result<Made, Stop> {
         let package = serde_json::Value::from(npm);
         let (with_default, names) = match commonjs_names.join(", ").as_str() {
@@ -165,40 +255,59 @@ impl Bundler {
                 format!("export {{ {names} }} from {package};\n"),
             ),
         };
-        match esbuild::run(&self.binary, pack_dir.as_std_path(), &with_default)? {
+        let origins = &mut course.origins;
+        match esbuild::run(&self.binary, pack_dir.as_std_path(), &with_default, &BTreeSet::new())? {
             Run::Done(output) => return Made::of(output),
             Run::Failed(log) => {
                 if let Some(stop) = unresolved(&log, npm, origins) {
+                    course.log = log;
                     return Err(stop);
                 }
             }
-            Run::Broken(how) => return Err(broken(how)),
+            Run::Broken(how) => {
+                course.unsettled = true;
+                return Err(broken(how));
+            }
         }
-        match esbuild::run(&self.binary, pack_dir.as_std_path(), &names)? {
+        match esbuild::run(&self.binary, pack_dir.as_std_path(), &names, &BTreeSet::new())? {
             Run::Done(output) => Made::of(output),
-            Run::Failed(log) => Err(unresolved(&log, npm, origins).unwrap_or_else(|| failed(&log, origins))),
-            Run::Broken(how) => Err(broken(how)),
+            Run::Failed(log) => {
+                let stop = unresolved(&log, npm, origins).unwrap_or_else(|| failed(&log, origins));
+                course.log = log;
+                Err(stop)
+            }
+            Run::Broken(how) => {
+                course.unsettled = true;
+                Err(broken(how))
+            }
         }
     }
 
     /// What a package gives besides its default export, where it is CommonJS: a bundle states its names, and `export *` finds
     /// those of ECMAScript modules only.
-    fn commonjs_names(&self, made: &Made) -> Result<Vec<String>, Stop> {
+    fn commonjs_names(&self, made: &Made, course: &mut Course) -> Result<Vec<String>, Stop> {
         let (Some(key), Some(source)) = (made.metafile.commonjs_entry(), made.output.bundle()?) else {
             return Ok(Vec::new());
         };
-        Ok(self.judge.commonjs_names(source, key.to_owned())?)
+        let names = self.judge.commonjs_names(source, key.to_owned())?;
+        course.unsettled |= names.is_none();
+        Ok(names.unwrap_or_default())
     }
 
     /// Takes the paths out and scans.
-    fn judge(&self, made: &Made, origins: &mut Origins) -> Result<(Rewritten, Verdict), Stop> {
+    fn judge(&self, made: &Made, course: &mut Course) -> Result<(Rewritten, Verdict), Stop> {
         let over = format!("over {} bytes", PACK_LIMITS.npm_bytes);
         let source = made.output.bundle()?.ok_or_else(|| too_large(&over))?;
-        let labels = made.metafile.inputs.keys().map(|key| (key.clone(), origins.label(key)));
+        let keys = made.metafile.inputs.keys();
+        let labels = keys.map(|key| (key.clone(), course.origins.label(key)));
         match self.judge.judge(source, labels.collect())? {
             Judgement::Read(rewritten, verdict) => Ok((rewritten, verdict)),
             Judgement::TooLarge(length) => Err(too_large(&format!("{length} bytes"))),
             Judgement::Unreadable(why) => Err(rejected(&why)),
+            Judgement::Missing(why) => {
+                course.unsettled = true;
+                Err(rejected(&why))
+            }
         }
     }
 }
@@ -211,6 +320,18 @@ fn real_path(pack_dir: &Path) -> Result<Utf8PathBuf, Stop> {
         let reason = "The path of the pack's folder is not UTF-8.";
         skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, reason)
     })
+}
+
+/// What is learnt on the way to a bundle.
+#[derive(Default)]
+struct Course {
+    origins: Origins,
+    /// The questions that decide what comes of it, once the bundler said what it read.
+    questions: Option<BTreeSet<Question>>,
+    /// Whether a process broke down or took too long: another time it may not.
+    unsettled: bool,
+    /// What the bundler printed when it failed.
+    log: String,
 }
 
 /// A bundle as esbuild made it.

@@ -36,6 +36,24 @@ const PROCESSOR_SECONDS: u64 = 20;
 /// How long an answer may take by the clock. A child that is late without having used its processor time was not let run.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// What came of inspecting a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Inspected {
+    /// What was found.
+    pub inspection: Inspection,
+    /// Whether it is found every time: not where the child's end says what is wrong with the file.
+    pub settled: bool,
+}
+
+impl Inspected {
+    fn settled(inspection: Inspection) -> Self {
+        Self {
+            inspection,
+            settled: true,
+        }
+    }
+}
+
 /// Inspects files that nobody trusts.
 pub struct Inspector {
     program: PathBuf,
@@ -56,15 +74,15 @@ impl Inspector {
     ///
     /// # Errors
     /// A fault where a child cannot be run.
-    pub fn inspect(&self, bytes: &[u8]) -> Result<Inspection, Fault> {
+    pub fn inspect(&self, bytes: &[u8]) -> Result<Inspected, Fault> {
         if let Err(finding) = text(bytes) {
-            return Ok(Inspection::of(vec![finding]));
+            return Ok(Inspected::settled(Inspection::of(vec![finding])));
         }
         self.ask(bytes)
             .map_err(|error| Fault::new(format!("JavaScript cannot be inspected: {error}")))
     }
 
-    fn ask(&self, bytes: &[u8]) -> io::Result<Inspection> {
+    fn ask(&self, bytes: &[u8]) -> io::Result<Inspected> {
         let idle = self.idle.lock().ok().and_then(|mut idle| idle.pop());
         let mut worker = idle.map_or_else(|| Worker::start(&self.program), Ok)?;
         let refused = match worker.ask(bytes) {
@@ -73,7 +91,7 @@ impl Inspector {
                 if let Ok(mut idle) = self.idle.lock() {
                     idle.push(worker);
                 }
-                return Ok(inspection);
+                return Ok(Inspected::settled(inspection));
             }
             Answer::Late => return Err(io::ErrorKind::TimedOut.into()),
             Answer::Ended => worker.why_ended()?,
@@ -82,7 +100,10 @@ impl Inspector {
             kind: refused,
             span: 0..0,
         };
-        Ok(Inspection::of(vec![finding]))
+        Ok(Inspected {
+            inspection: Inspection::of(vec![finding]),
+            settled: false,
+        })
     }
 }
 

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use finding::{Finding, FindingKind};
 pub use inspect::inspect;
-pub use inspector::{Inspector, answer_if_asked};
+pub use inspector::{Inspected, Inspector, answer_if_asked};
 
 /// The platform capability, which a host may register in its guest.
 const CAPABILITY: &str = "@nodetool-ai/sandbox-nodetool";

@@ -13,7 +13,8 @@ use crate::cycles::{Imports, cycles};
 use crate::diagnostics::{Diagnostic, IMPORT_BACKSLASH, IMPORT_CYCLE, IMPORT_PLATFORM, Rule};
 use crate::fault::Fault;
 use crate::imports::{is_denied_in_guest, resolve};
-use crate::javascript::{ImportKind, Inspection, Inspector};
+use crate::inspections::Inspections;
+use crate::javascript::{ImportKind, Inspection};
 use crate::package_json::{RawPack, quoted};
 
 /// How many files of a circle a message names.
@@ -23,12 +24,12 @@ const NAMED: usize = 8;
 pub(super) fn inspect_all(
     raw: &mut RawPack,
     files: &mut BTreeMap<FileId, ValidFile>,
-    inspector: &Inspector,
+    inspections: &mut Inspections<'_>,
 ) -> Result<(), Fault> {
     let declared = declared(raw);
     let mut places: BTreeMap<FileId, Vec<(FileId, Range<usize>)>> = BTreeMap::new();
     for (id, file) in files.iter_mut().filter(|(_, file)| file.kind == FileKind::Js) {
-        let inspection = inspector.inspect(&file.bytes)?;
+        let inspection = inspections.javascript(&file.bytes, file.sha256)?;
         let mut script = Script {
             raw,
             id,

@@ -7,10 +7,10 @@ use packferry_core::payload::Declaration;
 
 use super::ValidFile;
 use crate::diagnostics::Diagnostic;
+use crate::inspections::Inspections;
 use crate::package_json::RawPack;
-use crate::wasm;
 
-pub(super) fn inspect_all(raw: &mut RawPack, files: &BTreeMap<FileId, ValidFile>) {
+pub(super) fn inspect_all(raw: &mut RawPack, files: &BTreeMap<FileId, ValidFile>, inspections: &mut Inspections<'_>) {
     let mut findings = Vec::new();
     for module in &raw.modules {
         let (Some(Declaration::Wasm(declaration)), Some((declared, _))) = (&module.declaration, &module.file) else {
@@ -21,7 +21,7 @@ pub(super) fn inspect_all(raw: &mut RawPack, files: &BTreeMap<FileId, ValidFile>
             Some(pack) => Specifier::new(pack, &declaration.name).to_string(),
             None => format!("{}/{}", raw.label, declaration.name),
         };
-        for fault in wasm::inspect(&file.bytes, declaration) {
+        for fault in inspections.wasm(&file.bytes, file.sha256, declaration) {
             // Some of the validator's messages have lines.
             let sentence: Vec<&str> = fault.message.split_whitespace().collect();
             let message = format!("{name}: {}", sentence.join(" "));
