@@ -16,7 +16,7 @@ use rustix::fs::{Timespec, Timestamps, UTIME_NOW, UTIME_OMIT, futimens};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::discover::reason;
+use crate::fault::reason;
 use crate::release::write_atomically;
 
 /// Names the folder, in place of the user's.
@@ -356,9 +356,12 @@ mod tests {
         assert_eq!(reader.get(&key("a")), Some(1));
     }
 
+    /// Variables of the environment, and the folder that comes of them.
+    type Row = (&'static [(&'static str, &'static str)], Option<&'static str>);
+
     #[test]
     fn the_folder_is_the_users() {
-        let rows: &[(&[(&str, &str)], Option<&str>)] = &[
+        let rows: &[Row] = &[
             (
                 &[
                     ("PACKFERRY_CACHE", "here"),

@@ -1,11 +1,14 @@
 //! Reads esbuild's metafile: which files went into a bundle, and what they import.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
+use camino::Utf8Path;
 use serde::Deserialize;
 
 use super::builtins::is_builtin;
 use super::origin::is_synthetic_entry;
+use super::places::joined;
 
 /// What esbuild says about a run.
 #[derive(Debug, Deserialize)]
@@ -47,6 +50,17 @@ impl Metafile {
         let key = self.package_entry()?;
         let format = self.inputs.get(key)?.format.as_deref();
         (format == Some("cjs")).then_some(key)
+    }
+
+    /// Makes the paths of files outside the bundle whole: esbuild gives them as seen from `folder`, where it writes to.
+    pub(super) fn complete_external_paths(&mut self, folder: &Path) {
+        let Some(folder) = Utf8Path::from_path(folder) else {
+            return;
+        };
+        let imports = self.inputs.values_mut().flat_map(|input| &mut input.imports);
+        for import in imports.filter(|import| import.external && import.path.starts_with('.')) {
+            import.path = joined(folder, &import.path).into_string();
+        }
     }
 
     /// What the imports say that lead outside the bundle.

@@ -191,9 +191,13 @@ impl Bundler {
         let Run::Done(output) = esbuild::run(&self.binary, pack_dir.as_std_path(), &entry, &left_out)? else {
             return Ok(None);
         };
-        let metafile = Made::of(output).ok().map(|made| made.metafile);
+        let Ok(Made { mut metafile, output }) = Made::of(output) else {
+            return Ok(None);
+        };
+        metafile.complete_external_paths(output.folder());
         // What is left out by a package's name is left out under all paths in it.
-        Ok(metafile.filter(|metafile| metafile.external_imports().all(|name| left_out.contains(name))))
+        let complete = metafile.external_imports().all(|name| left_out.contains(name));
+        Ok(complete.then_some(metafile))
     }
 
     fn bundle_on(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Result<Bundled, Skip>, Fault> {
