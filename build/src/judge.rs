@@ -16,6 +16,7 @@ use crate::bundle_paths::{Rewritten, rewrite_paths};
 use crate::child::{self, ChildLimits};
 use crate::commonjs_names::commonjs_names;
 use crate::fault::Fault;
+use crate::library_lines::{Wanted, line_of};
 use crate::scan::{Verdict, scan};
 
 /// The only argument of a child that judges.
@@ -46,6 +47,10 @@ enum Question {
     CommonjsNames {
         source: String,
         key: String,
+    },
+    Line {
+        source: String,
+        wanted: Wanted,
     },
 }
 
@@ -108,6 +113,18 @@ impl Judge {
         })
     }
 
+    /// The line, from 1, where a library's own file has `wanted` first; None where it has it nowhere or cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// A fault where the child cannot be run.
+    pub fn line(&self, source: String, wanted: Wanted) -> Result<Option<u32>, Fault> {
+        Ok(match self.ask(&Question::Line { source, wanted })? {
+            Answer::Given(line) => line,
+            Answer::Missing(_) => None,
+        })
+    }
+
     fn ask<T: DeserializeOwned>(&self, question: &Question) -> Result<Answer<T>, Fault> {
         let fault = |error: &dyn Display| Fault::new(format!("a bundle cannot be judged: {error}"));
         let question = serde_json::to_vec(question).map_err(|error| fault(&error))?;
@@ -152,6 +169,7 @@ fn answer() -> io::Result<()> {
     let answer = match serde_json::from_slice(&question)? {
         Question::Judge { source, labels } => serde_json::to_vec(&judgement(&source, &labels)),
         Question::CommonjsNames { source, key } => serde_json::to_vec(&commonjs_names(&source, &key)),
+        Question::Line { source, wanted } => serde_json::to_vec(&line_of(&source, &wanted)),
     };
     io::stdout().write_all(&answer?)
 }

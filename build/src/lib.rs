@@ -26,6 +26,7 @@ pub mod inspections;
 pub mod javascript;
 pub mod json;
 pub mod judge;
+pub mod library_lines;
 pub mod link;
 pub mod local_kv;
 pub mod npm;

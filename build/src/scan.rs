@@ -52,6 +52,171 @@ const MISSING_GLOBALS: &[&str] = &[
     "window",
 ];
 
+/// What a bundle may refer to freely: what the language defines on the global object, what that inherits, and `console`, as far as
+/// every guest has it (the engines of the native guest and of the one in browsers are not of one version). Sorted.
+const GUEST_GLOBALS: &[&str] = &[
+    "AggregateError",
+    "Array",
+    "ArrayBuffer",
+    "BigInt",
+    "BigInt64Array",
+    "BigUint64Array",
+    "Boolean",
+    "DOMException",
+    "DataView",
+    "Date",
+    "Error",
+    "EvalError",
+    "FinalizationRegistry",
+    "Float16Array",
+    "Float32Array",
+    "Float64Array",
+    "Infinity",
+    "Int16Array",
+    "Int32Array",
+    "Int8Array",
+    "InternalError",
+    "Iterator",
+    "JSON",
+    "Map",
+    "Math",
+    "NaN",
+    "Number",
+    "Object",
+    "Promise",
+    "Proxy",
+    "RangeError",
+    "ReferenceError",
+    "Reflect",
+    "RegExp",
+    "Set",
+    "SharedArrayBuffer",
+    "String",
+    "Symbol",
+    "SyntaxError",
+    "TypeError",
+    "URIError",
+    "Uint16Array",
+    "Uint32Array",
+    "Uint8Array",
+    "Uint8ClampedArray",
+    "WeakMap",
+    "WeakRef",
+    "WeakSet",
+    "__defineGetter__",
+    "__defineSetter__",
+    "__lookupGetter__",
+    "__lookupSetter__",
+    "__proto__",
+    "console",
+    "constructor",
+    "decodeURI",
+    "decodeURIComponent",
+    "encodeURI",
+    "encodeURIComponent",
+    "escape",
+    "globalThis",
+    "hasOwnProperty",
+    "isFinite",
+    "isNaN",
+    "isPrototypeOf",
+    "parseFloat",
+    "parseInt",
+    "propertyIsEnumerable",
+    "toLocaleString",
+    "toString",
+    "undefined",
+    "unescape",
+    "valueOf",
+];
+
+/// What engines, browsers or Node give beyond [`GUEST_GLOBALS`] and [`MISSING_GLOBALS`]: a guest has it where its host provides it.
+/// Sorted.
+const PLATFORM_GLOBALS: &[&str] = &[
+    "AbortController",
+    "AbortSignal",
+    "AsyncDisposableStack",
+    "Atomics",
+    "Blob",
+    "BroadcastChannel",
+    "ByteLengthQueuingStrategy",
+    "CSS",
+    "CompressionStream",
+    "CountQueuingStrategy",
+    "Crypto",
+    "CryptoKey",
+    "CustomEvent",
+    "DOMParser",
+    "DecompressionStream",
+    "DisposableStack",
+    "Document",
+    "DocumentFragment",
+    "Element",
+    "Event",
+    "EventSource",
+    "EventTarget",
+    "File",
+    "FileList",
+    "FileReader",
+    "FormData",
+    "Headers",
+    "Image",
+    "ImageData",
+    "Intl",
+    "MessageChannel",
+    "MessageEvent",
+    "MessagePort",
+    "MutationObserver",
+    "Node",
+    "NodeFilter",
+    "Notification",
+    "OffscreenCanvas",
+    "Path2D",
+    "ReadableStream",
+    "Request",
+    "ResizeObserver",
+    "Response",
+    "SVGElement",
+    "SharedWorker",
+    "Storage",
+    "SubtleCrypto",
+    "SuppressedError",
+    "Temporal",
+    "Text",
+    "TextDecoder",
+    "TextDecoderStream",
+    "TextEncoder",
+    "TextEncoderStream",
+    "TransformStream",
+    "URL",
+    "URLSearchParams",
+    "WebSocket",
+    "Worker",
+    "WritableStream",
+    "XMLSerializer",
+    "atob",
+    "btoa",
+    "cancelAnimationFrame",
+    "cancelIdleCallback",
+    "confirm",
+    "crypto",
+    "fetch",
+    "getComputedStyle",
+    "global",
+    "history",
+    "matchMedia",
+    "performance",
+    "postMessage",
+    "prompt",
+    "requestAnimationFrame",
+    "requestIdleCallback",
+    "screen",
+    "structuredClone",
+];
+
+/// How many findings of a kind that keeps no bundle out are told.
+const MOST_TOLD: usize = 8;
+
 /// A finding, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -80,6 +245,12 @@ pub struct Accepted {
     /// Globals that the guest lacks and that the bundle looks for before it uses them, each with its first place, in order of
     /// place.
     pub detected: Vec<Finding>,
+    /// Globals that it uses plainly and that not every guest has (`TextEncoder`, `Intl`), each with its first place, in order of
+    /// place; at most eight. They keep no bundle out: a guest's host may provide them, and much of a library may do without.
+    pub wanted: Vec<Finding>,
+    /// Names that it assigns to and that nothing declares, each with its first place, in order of place; at most eight. A script
+    /// makes globals of them, a module throws.
+    pub undeclared: Vec<Finding>,
 }
 
 /// Judges the module `source`.
@@ -108,12 +279,16 @@ pub fn scan(source: &str) -> Verdict {
         return Verdict::Rejected(syntax_error(&built.diagnostics));
     }
     let semantic = built.semantic;
-    let (hard, detected) = missing_globals(&semantic);
-    if !hard.is_empty() {
-        return Verdict::Forbidden(hard);
+    let globals = missing_globals(&semantic);
+    if !globals.hard.is_empty() {
+        return Verdict::Forbidden(globals.hard);
     }
-    let exports = exported_names(&parsed.module_record);
-    Verdict::Accepted(Accepted { exports, detected })
+    Verdict::Accepted(Accepted {
+        exports: exported_names(&parsed.module_record),
+        detected: globals.detected,
+        wanted: globals.wanted,
+        undeclared: globals.undeclared,
+    })
 }
 
 fn syntax_error(diagnostics: &[OxcDiagnostic]) -> Finding {
@@ -156,38 +331,92 @@ fn exported_names(record: &ModuleRecord<'_>) -> Vec<String> {
     names
 }
 
-/// The globals referred to plainly, and those only looked for, each with its first place.
-fn missing_globals(semantic: &Semantic<'_>) -> (Vec<Finding>, Vec<Finding>) {
-    let (mut hard, mut detected) = (Vec::new(), Vec::new());
-    let scoping = semantic.scoping();
-    for (name, references) in scoping.root_unresolved_references() {
-        if MISSING_GLOBALS.binary_search(&name.as_str()).is_err() {
+/// Globals that a guest lacks, as [`Verdict`] has them.
+#[derive(Default)]
+struct MissingGlobals {
+    /// Of [`MISSING_GLOBALS`], referred to plainly.
+    hard: Vec<Finding>,
+    /// Of [`MISSING_GLOBALS`], only looked for.
+    detected: Vec<Finding>,
+    wanted: Vec<Finding>,
+    undeclared: Vec<Finding>,
+}
+
+fn missing_globals(semantic: &Semantic<'_>) -> MissingGlobals {
+    let mut found = MissingGlobals::default();
+    for name in semantic.scoping().root_unresolved_references().keys() {
+        let is_among = |globals: &[&str]| globals.binary_search(&name.as_str()).is_ok();
+        if is_among(GUEST_GLOBALS) {
             continue;
         }
-        let mut places: Vec<(Span, NodeId)> = references
-            .iter()
-            .map(|reference| scoping.get_reference(*reference))
-            .map(|reference| (semantic.reference_span(reference), reference.node_id()))
-            .collect();
-        places.sort_by_key(|(span, _)| span.start);
-        let mut guards = Guards::of(semantic.nodes(), &places);
-        let plain = places.iter().find(|(_, node)| !guards.cover(*node));
         let finding = |span: Span| Finding {
             what: name.to_string(),
             offset: span.start as usize,
         };
-        match (plain, places.first()) {
-            (Some((span, _)), _) => hard.push(finding(*span)),
-            (None, Some((span, _))) => detected.push(finding(*span)),
-            (None, None) => {}
+        if !is_among(MISSING_GLOBALS) && !is_among(PLATFORM_GLOBALS) {
+            found
+                .undeclared
+                .extend(first_assignment(semantic, name.as_str()).map(finding));
+            continue;
+        }
+        match first_reference(semantic, name.as_str()) {
+            Some(Reference::Plain(span)) if is_among(MISSING_GLOBALS) => found.hard.push(finding(span)),
+            Some(Reference::Plain(span)) => found.wanted.push(finding(span)),
+            Some(Reference::Guarded(span)) if is_among(MISSING_GLOBALS) => found.detected.push(finding(span)),
+            _ => {}
         }
     }
-    for finding in &mut detected {
+    for finding in &mut found.detected {
         finding.offset = first_use(semantic, finding);
     }
-    hard.sort_by_key(|finding| finding.offset);
-    detected.sort_by_key(|finding| finding.offset);
-    (hard, detected)
+    let all = [
+        &mut found.hard,
+        &mut found.detected,
+        &mut found.wanted,
+        &mut found.undeclared,
+    ];
+    for findings in all {
+        findings.sort_by_key(|finding| finding.offset);
+    }
+    found.wanted.truncate(MOST_TOLD);
+    found.undeclared.truncate(MOST_TOLD);
+    found
+}
+
+/// The first place where the global `name` is assigned to.
+fn first_assignment(semantic: &Semantic<'_>, name: &str) -> Option<Span> {
+    let scoping = semantic.scoping();
+    let references = scoping.root_unresolved_references().get(name)?;
+    let written = references
+        .iter()
+        .map(|reference| scoping.get_reference(*reference))
+        .filter(|reference| reference.is_write())
+        .map(|reference| semantic.reference_span(reference));
+    written.min_by_key(|span| span.start)
+}
+
+/// How a global is referred to.
+pub(crate) enum Reference {
+    /// Plainly; the first such place.
+    Plain(Span),
+    /// Nowhere plainly; the first place.
+    Guarded(Span),
+}
+
+/// The first reference to the global `name` that no test guards, else the first of all.
+pub(crate) fn first_reference(semantic: &Semantic<'_>, name: &str) -> Option<Reference> {
+    let scoping = semantic.scoping();
+    let references = scoping.root_unresolved_references().get(name)?;
+    let mut places: Vec<(Span, NodeId)> = references
+        .iter()
+        .map(|reference| scoping.get_reference(*reference))
+        .map(|reference| (semantic.reference_span(reference), reference.node_id()))
+        .collect();
+    places.sort_by_key(|(span, _)| span.start);
+    let mut guards = Guards::of(semantic.nodes(), &places);
+    let plain = places.iter().find(|(_, node)| !guards.cover(*node));
+    let plain = plain.map(|(span, _)| Reference::Plain(*span));
+    plain.or_else(|| places.first().map(|(span, _)| Reference::Guarded(*span)))
 }
 
 /// Where a detected global is first wanted: what libraries do by `require`, esbuild has them do by a helper that looks for it.
@@ -401,6 +630,67 @@ mod tests {
         for name in MISSING_GLOBALS {
             assert_eq!(verdict(&format!("0, {name}")), format!("forbidden: {name}"));
         }
+    }
+
+    /// What an accepted bundle is warned for: `‹names it wants› | ‹names it assigns to›`.
+    fn warned(source: &str) -> String {
+        let Verdict::Accepted(accepted) = scan(source) else {
+            unreachable!("{source}")
+        };
+        let names = [accepted.wanted, accepted.undeclared].map(|findings| {
+            let names: Vec<String> = findings.into_iter().map(|finding| finding.what).collect();
+            names.join(" ")
+        });
+        names.join(" | ")
+    }
+
+    #[test]
+    fn what_not_every_guest_has_is_told() {
+        let cases = [
+            (
+                "new TextEncoder().encode(1); crypto.subtle; new TextEncoder()",
+                "TextEncoder crypto | ",
+            ),
+            ("() => new Intl.NumberFormat()", "Intl | "),
+            ("typeof URL === 'function' ? new URL('a:b') : typeof Blob", " | "),
+            ("typeof URL; URL.parse('a')", "URL | "),
+            ("var URL; URL.parse; globalThis.crypto; a: for (;;) break a", " | "),
+            (
+                "Math.max(Object, hasOwnProperty, undefined, console, Float16Array)",
+                " | ",
+            ),
+            (
+                "unknown; unknown.property = 1; function f() { return arguments.length }",
+                " | ",
+            ),
+            ("leaked = 1; for (i in {}) i++; [a, { b }] = c", " | leaked i a b"),
+            ("if (typeof leaked === 'undefined') leaked = 1", " | leaked"),
+            ("Promise = URL = 1", "URL | "),
+            ("a = b = c = d = e = f = g = h = i = 1", " | a b c d e f g h"),
+        ];
+        for (source, expected) in cases {
+            assert_eq!(warned(source), expected, "{source}");
+        }
+    }
+
+    #[test]
+    fn the_lists_of_globals_agree_with_the_guest() {
+        assert!(GUEST_GLOBALS.is_sorted());
+        assert!(PLATFORM_GLOBALS.is_sorted());
+        for name in GUEST_GLOBALS {
+            assert_eq!(warned(&format!("0, {name}")), " | ");
+            assert!(MISSING_GLOBALS.binary_search(name).is_err(), "{name}");
+        }
+        for name in PLATFORM_GLOBALS {
+            assert_eq!(warned(&format!("0, {name}")), format!("{name} | "));
+        }
+        // Every guest is asked for them by this case.
+        let cases = include_str!("../../fixtures/guest/cases.json");
+        let cases: serde_json::Value = serde_json::from_str(cases).unwrap();
+        let mut cases = cases["cases"].as_array().unwrap().iter();
+        let case = cases.find(|case| case["name"] == "globals-of-the-language").unwrap();
+        let names = format!("const names = {:?};\n", GUEST_GLOBALS);
+        assert!(case["code"].as_str().unwrap().starts_with(&names), "{names}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::reasons::{Stop, forbidden, on_one_line, rejected, too_large};
+use super::reasons::{Stop, forbidden, rejected, too_large, warnings};
 use super::{Bundled, Grounds, Proven};
 use crate::excerpt::Position;
 use crate::fault::Fault;
@@ -34,22 +34,19 @@ fn again(judgement: Judgement, source: String, npm_version: Option<String>) -> R
         Judgement::Unreadable(why) | Judgement::Missing(why) => return Err(rejected(&why)),
     };
     let line = |finding: &Finding| Position::of(&source, finding.offset).line;
-    let named = |finding: &Finding| format!("{:?} (line {} of the bundle)", finding.what, line(finding));
+    let named = |findings: &[Finding]| -> Vec<String> {
+        let named = |finding: &Finding| format!("{:?} (line {} of the bundle)", finding.what, line(finding));
+        findings.iter().map(named).collect()
+    };
     match verdict {
         Verdict::Rejected(finding) => Err(rejected(&format!("{} (line {})", finding.what, line(&finding)))),
-        Verdict::Forbidden(findings) => Err(forbidden(&findings.iter().map(named).collect::<Vec<_>>())),
-        Verdict::Accepted(accepted) => {
-            let warning = |finding| {
-                let named = named(finding);
-                on_one_line(&format!("It looks for {named} and will not find it in the guest."))
-            };
-            Ok(Bundled {
-                npm_version,
-                exports: accepted.exports,
-                warnings: accepted.detected.iter().map(warning).collect(),
-                inputs: Vec::new(),
-                source,
-            })
-        }
+        Verdict::Forbidden(findings) => Err(forbidden(&named(&findings))),
+        Verdict::Accepted(accepted) => Ok(Bundled {
+            npm_version,
+            warnings: warnings(&accepted, |findings| Ok(named(findings)))?,
+            exports: accepted.exports,
+            inputs: Vec::new(),
+            source,
+        }),
     }
 }

@@ -31,14 +31,15 @@ use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
 use self::reasons::{
-    Stop, broken, escapes, failed, forbidden, named_globals, on_one_line, refuse_builtins, rejected, skip, too_large,
-    unresolved,
+    Stop, broken, escapes, failed, forbidden, named_globals, refuse_builtins, rejected, skip, too_large, unresolved,
+    warnings,
 };
 use self::stage::stage;
 use crate::bundle_paths::Rewritten;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
 use crate::judge::{Judge, Judgement};
+use crate::library_lines::Wanted;
 use crate::scan::{Accepted, Verdict};
 
 /// The bundler's version; no other is run.
@@ -212,7 +213,7 @@ impl Bundler {
         let pack_dir = real_path(pack_dir)?;
         let first = self.run(&pack_dir, npm, &[], course)?;
         course.questions = questions(&pack_dir, &first.metafile, &mut course.origins);
-        refuse_builtins(&first.metafile, &mut course.origins)?;
+        refuse_builtins(&first.metafile, &self.judge, &mut course.origins)?;
         if let Some((importer, says)) = confine::escape(&first.metafile, &pack_dir) {
             return Err(escapes(importer, says, &mut course.origins));
         }
@@ -226,15 +227,13 @@ impl Bundler {
             None => self.run(&pack_dir, npm, &names, course)?,
         };
         let (rewritten, verdict) = self.judge(&made, course)?;
-        let mut places = Places::new(&made.output, &rewritten, &mut course.origins);
+        let mut places = Places::new(&made, &rewritten, &self.judge, &mut course.origins);
         let accepted = accepted(verdict, &mut places)?;
-        let detected = named_globals(&accepted.detected, &mut places)?;
-        let warning = |named| on_one_line(&format!("It looks for {named} and will not find it in the guest."));
         Ok(Bundled {
             npm_version,
             inputs,
+            warnings: warnings(&accepted, |findings| named_globals(findings, &mut places))?,
             exports: accepted.exports,
-            warnings: detected.into_iter().map(warning).collect(),
             source: rewritten.source,
         })
     }
@@ -263,7 +262,7 @@ impl Bundler {
         match esbuild::run(&self.binary, pack_dir.as_std_path(), &with_default, &BTreeSet::new())? {
             Run::Done(output) => return Made::of(output),
             Run::Failed(log) => {
-                if let Some(stop) = unresolved(&log, npm, origins) {
+                if let Some(stop) = unresolved(&log, pack_dir, npm, origins) {
                     course.log = log;
                     return Err(stop);
                 }
@@ -276,7 +275,7 @@ impl Bundler {
         match esbuild::run(&self.binary, pack_dir.as_std_path(), &names, &BTreeSet::new())? {
             Run::Done(output) => Made::of(output),
             Run::Failed(log) => {
-                let stop = unresolved(&log, npm, origins).unwrap_or_else(|| failed(&log, origins));
+                let stop = unresolved(&log, pack_dir, npm, origins).unwrap_or_else(|| failed(&log, origins));
                 course.log = log;
                 Err(stop)
             }
@@ -357,7 +356,7 @@ fn accepted(verdict: Verdict, places: &mut Places<'_>) -> Result<Accepted, Stop>
     match verdict {
         Verdict::Accepted(accepted) => Ok(accepted),
         Verdict::Rejected(finding) => {
-            let place = places.describe(finding.offset)?;
+            let place = places.describe(finding.offset, &Wanted::DynamicImport)?;
             Err(rejected(&format!("{} ({place})", finding.what)))
         }
         Verdict::Forbidden(findings) => Err(forbidden(&named_globals(&findings, places)?)),

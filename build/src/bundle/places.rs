@@ -1,57 +1,78 @@
-//! From an offset in a bundle to the library's file and line: the file by the module comment above, the line by the source map.
+//! From an offset in a bundle to the library's file and line: the file by the module comment above, the line by the source map. A
+//! library's own source map stands between them: then the file is read for the line.
+
+use std::fs::File;
+use std::io::Read;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use oxc_sourcemap::{SourceMap, Token};
 
-use super::esbuild::Output;
-use super::origin::Origins;
+use super::Made;
+use super::origin::{Origins, file_of_key};
 use super::reasons::Stop;
 use crate::bundle_paths::Rewritten;
+use crate::judge::Judge;
+use crate::library_lines::Wanted;
+
+/// Bytes of a library's file that is read for a line. What is longer is hardly read by people.
+const FILE_BYTES: u64 = 16 << 20;
 
 /// Describes places in one bundle. The source map is read when the first place is asked for.
 pub(super) struct Places<'a> {
-    output: &'a Output,
+    made: &'a Made,
     bundle: &'a Rewritten,
+    judge: &'a Judge,
     origins: &'a mut Origins,
     map: Option<SourceMap<'static>>,
 }
 
 impl<'a> Places<'a> {
-    pub(super) fn new(output: &'a Output, bundle: &'a Rewritten, origins: &'a mut Origins) -> Self {
+    pub(super) fn new(made: &'a Made, bundle: &'a Rewritten, judge: &'a Judge, origins: &'a mut Origins) -> Self {
         Self {
-            output,
+            made,
             bundle,
+            judge,
             origins,
             map: None,
         }
     }
 
-    /// `‹package›@‹version›/‹path›:‹line›`. Where a library brings a source map of its own, the line is one of its sources':
-    /// `‹package›@‹version›/‹path›, from ‹source›:‹line›`.
-    pub(super) fn describe(&mut self, offset: usize) -> Result<String, Stop> {
+    /// `‹package›@‹version›/‹path›:‹line›`. Where a library brings a source map of its own, the line is where its file has `wanted`
+    /// first, and the map's line is told, too: `‹package›@‹version›/‹path›:‹line›, from ‹source›:‹line›`.
+    pub(super) fn describe(&mut self, offset: usize, wanted: &Wanted) -> Result<String, Stop> {
         let next = self.bundle.modules.partition_point(|(start, _)| *start <= offset);
         let module = next.checked_sub(1).and_then(|index| self.bundle.modules.get(index));
         let Some((_, module)) = module else {
             return Ok("the bundler's own code".to_owned());
         };
-        let Some((source, line)) = self.original(offset)? else {
-            return Ok(module.clone());
-        };
-        if self.origins.label(source.as_str()) == *module {
+        let original = self.original(offset)?;
+        if let Some((source, line)) = &original
+            && self.origins.label(source.as_str()) == *module
+        {
             return Ok(format!("{module}:{line}"));
         }
-        let root = self.origins.package_of(&source).root;
-        let source = source
-            .strip_prefix(&root)
-            .ok()
-            .or(source.file_name().map(Utf8Path::new));
-        Ok(source.map_or(module.clone(), |source| format!("{module}, from {source}:{line}")))
+        let mut place = module.clone();
+        let mut keys = self.made.metafile.inputs.keys();
+        if let Some(key) = keys.find(|key| self.origins.label(key) == *module)
+            && let Some(line) = line_in_library(key, wanted.clone(), self.judge)?
+        {
+            place.push_str(&format!(":{line}"));
+        }
+        if let Some((source, line)) = original {
+            let root = self.origins.package_of(&source).root;
+            let source = source
+                .strip_prefix(&root)
+                .ok()
+                .or(source.file_name().map(Utf8Path::new));
+            place.extend(source.map(|source| format!(", from {source}:{line}")));
+        }
+        Ok(place)
     }
 
     /// The source and the line that the map gives for an offset.
     fn original(&mut self, offset: usize) -> Result<Option<(Utf8PathBuf, u32)>, Stop> {
         if self.map.is_none() {
-            let text = self.output.source_map()?.unwrap_or_default();
+            let text = self.made.output.source_map()?.unwrap_or_default();
             let parsed = SourceMap::from_json_string(&text).map(SourceMap::into_owned);
             self.map = Some(parsed.unwrap_or_default());
         }
@@ -62,10 +83,23 @@ impl<'a> Places<'a> {
         let Some((source, line)) = token.and_then(source) else {
             return Ok(None);
         };
-        let Some(folder) = Utf8Path::from_path(self.output.folder()) else {
+        let Some(folder) = Utf8Path::from_path(self.made.output.folder()) else {
             return Ok(None);
         };
         Ok(Some((joined(folder, source), line + 1)))
+    }
+}
+
+/// The line of the file behind a key of the metafile that has `wanted` first; None where it cannot be told.
+pub(super) fn line_in_library(key: &str, wanted: Wanted, judge: &Judge) -> Result<Option<u32>, Stop> {
+    let mut source = String::new();
+    let read = file_of_key(key).and_then(|(file, _)| {
+        let file = File::open(file).ok()?;
+        file.take(FILE_BYTES).read_to_string(&mut source).ok()
+    });
+    match read {
+        Some(_) => Ok(judge.line(source, wanted)?),
+        None => Ok(None),
     }
 }
 

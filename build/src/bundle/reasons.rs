@@ -9,10 +9,12 @@ use super::esbuild::ENTRY_NAME;
 use super::log;
 use super::metafile::Metafile;
 use super::origin::Origins;
-use super::places::Places;
+use super::places::{Places, line_in_library};
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
-use crate::scan::Finding;
+use crate::judge::Judge;
+use crate::library_lines::Wanted;
+use crate::scan::{Accepted, Finding};
 use crate::text::{LINE_CHARS, printable};
 
 /// Why a bundle stops half-way.
@@ -62,12 +64,15 @@ pub(super) fn forbidden(named: &[String]) -> Stop {
 }
 
 fn builtin_import(name: &str, place: &str) -> Stop {
-    let reason = format!("It imports {name:?}, which is a Node builtin ({place}).");
+    let reason = match place.starts_with(ENTRY_NAME) {
+        true => format!("{name:?} is the name of a Node builtin, which every import of it means."),
+        false => format!("It imports {name:?}, which is a Node builtin ({place})."),
+    };
     skip(&diagnostics::NPM_MODULE_BUILTIN_IMPORT, &reason)
 }
 
 /// The skip for an import that leads nowhere, if a log has one. Builtins come first, then what stands first by its place.
-pub(super) fn unresolved(log: &str, npm: &str, origins: &mut Origins) -> Option<Stop> {
+pub(super) fn unresolved(log: &str, pack_dir: &Utf8Path, npm: &str, origins: &mut Origins) -> Option<Stop> {
     let errors = log::errors(log);
     let mut found: Vec<_> = errors
         .iter()
@@ -79,12 +84,21 @@ pub(super) fn unresolved(log: &str, npm: &str, origins: &mut Origins) -> Option<
     if is_builtin(name) {
         return Some(builtin_import(name, place));
     }
-    let reason = if *name == npm && place.starts_with(ENTRY_NAME) {
-        format!("The package {npm:?} is not installed, or has no entry to import.")
-    } else {
-        format!("It imports {name:?}, which leads nowhere ({place}).")
+    let reason = match *name == npm && place.starts_with(ENTRY_NAME) {
+        false => format!("It imports {name:?}, which leads nowhere ({place})."),
+        true if is_installed(pack_dir, npm) => format!(
+            "The package {npm:?} is installed and has no entry: neither \"exports\" with the conditions import, module and \
+             default nor \"module\", \"main\" or index.js leads to a file."
+        ),
+        true => format!("The package {npm:?} is not installed."),
     };
     Some(skip(&diagnostics::NPM_MODULE_UNRESOLVED, &reason))
+}
+
+/// Whether an import of `npm` from the pack's folder finds a folder of that name.
+fn is_installed(pack_dir: &Utf8Path, npm: &str) -> bool {
+    let mut folders = pack_dir.ancestors();
+    folders.any(|folder| folder.join("node_modules").join(npm).is_dir())
 }
 
 pub(super) fn failed(log: &str, origins: &mut Origins) -> Stop {
@@ -124,16 +138,54 @@ fn without_paths_of_the_machine(text: &str, origins: &mut Origins) -> String {
     parts.collect::<Vec<_>>().join("\"")
 }
 
-pub(super) fn refuse_builtins(metafile: &Metafile, origins: &mut Origins) -> Result<(), Stop> {
+/// Refuses a bundle for the first of its imports of Node builtins, by the importer's label.
+pub(super) fn refuse_builtins(metafile: &Metafile, judge: &Judge, origins: &mut Origins) -> Result<(), Stop> {
     let imports = metafile.builtin_imports();
-    let first = imports.map(|(importer, name)| (origins.label(importer), name)).min();
-    first.map_or(Ok(()), |(importer, name)| Err(builtin_import(name, &importer)))
+    let first = imports
+        .map(|(importer, name)| (origins.label(importer), name, importer))
+        .min();
+    let Some((label, name, importer)) = first else {
+        return Ok(());
+    };
+    let place = match line_in_library(importer, Wanted::Import(name.to_owned()), judge)? {
+        Some(line) => format!("{label}:{line}"),
+        None => label,
+    };
+    Err(builtin_import(name, &place))
+}
+
+/// What may not work of a bundle that is admitted, a sentence each. `named` puts each global in quotes with its place.
+pub(super) fn warnings(
+    accepted: &Accepted,
+    mut named: impl FnMut(&[Finding]) -> Result<Vec<String>, Stop>,
+) -> Result<Vec<String>, Stop> {
+    let detected = named(&accepted.detected)?;
+    let detected = detected
+        .into_iter()
+        .map(|named| format!("It looks for {named} and will not find it in the guest."));
+    let mut warnings: Vec<String> = detected.collect();
+    let others = [
+        (&accepted.wanted, "uses what not every guest has"),
+        (
+            &accepted.undeclared,
+            "assigns to what nothing declares, which throws in a module",
+        ),
+    ];
+    for (findings, what) in others {
+        if !findings.is_empty() {
+            warnings.push(format!("It {what}: {}.", named(findings)?.join(", ")));
+        }
+    }
+    if accepted.exports.is_empty() {
+        warnings.push("It exports nothing.".to_owned());
+    }
+    Ok(warnings.iter().map(|warning| on_one_line(warning)).collect())
 }
 
 /// Each global in quotes with its place.
 pub(super) fn named_globals(findings: &[Finding], places: &mut Places<'_>) -> Result<Vec<String>, Stop> {
     let named = findings.iter().map(|finding| {
-        let place = places.describe(finding.offset)?;
+        let place = places.describe(finding.offset, &Wanted::Global(finding.what.clone()))?;
         Ok(format!("{:?} ({place})", finding.what))
     });
     named.collect()

@@ -6,7 +6,7 @@
     "eval", "Function", "Buffer", "process", "env", "Headers", "Request", "Response", "performance",
     "setTimeout", "clearTimeout", "setInterval", "clearInterval", "setImmediate", "clearImmediate", "queueMicrotask",
     "require", "module", "exports", "WebAssembly", "window", "document", "navigator", "location", "self",
-    "XMLHttpRequest", "fetch", "localStorage", "sessionStorage", "indexedDB", "importScripts",
+    "XMLHttpRequest", "fetch", "localStorage", "sessionStorage", "indexedDB", "importScripts", "atob", "btoa",
   ];
   for (const name of absent) delete globalThis[name];
   // `Function` and its kin can still be reached from any function. What is found there keeps its name and refuses to compile.
