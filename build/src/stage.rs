@@ -27,7 +27,8 @@ use crate::pipeline::{Ready, judge};
 use crate::progress::Progress;
 use crate::skill::SKILL_MD;
 use crate::staging::{
-    MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, bundle_path, pack_of, shard_path,
+    DOCUMENT_BYTES, MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, bundle_path, pack_of,
+    shard_path,
 };
 use crate::text::counted;
 
@@ -348,8 +349,18 @@ impl NewTree {
         for (digest, text) in &documents.manifest.shards {
             self.write(&shard_path(*digest), text.as_bytes())?;
         }
-        self.write(MANIFEST, documents.manifest.root.as_bytes())?;
-        self.write(STAGING_LIST, documents.list.to_json().as_bytes())
+        let list = documents.list.to_json();
+        for (name, text) in [(MANIFEST, &documents.manifest.root), (STAGING_LIST, &list)] {
+            if text.len() as u64 > DOCUMENT_BYTES {
+                let fault = Fault::new(format!(
+                    "{name} would have {} bytes, more than is read again",
+                    text.len()
+                ));
+                return Err(fault.hint("Stage fewer packs into one folder."));
+            }
+            self.write(name, text.as_bytes())?;
+        }
+        Ok(())
     }
 
     fn write(&self, path: &str, bytes: &[u8]) -> Result<(), Fault> {

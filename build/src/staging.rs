@@ -27,6 +27,8 @@ pub const BUNDLES: &str = ".npm";
 
 /// Bytes of a staging list or a manifest: more than a hundred thousand files. Keeps a hostile tree from exhausting memory.
 pub const DOCUMENT_BYTES: u64 = 32 << 20;
+/// Bytes of a path in the tree. A module id has at most 512, so no pack of a release has a longer one.
+const PATH_BYTES: usize = 1_024;
 
 /// `staging.json`. Canonical; holds no path outside the tree and no time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -125,6 +127,9 @@ impl StagingList {
         {
             return Err("lists npm entries out of order, or one twice".to_owned());
         }
+        if list.files.iter().any(|file| file.path.as_str().len() > PATH_BYTES) {
+            return Err("lists a path that is too long".to_owned());
+        }
         let texts = |row: &StagedEntry| is_header_text(&row.bundler_version) && !row.bundler_version.is_empty();
         if !list.npm.iter().all(texts) {
             return Err("names a bundler's version that is none".to_owned());
@@ -136,6 +141,25 @@ impl StagingList {
     #[must_use]
     pub fn to_json(&self) -> String {
         canonical::to_json(self)
+    }
+
+    /// Whether the file at `path` is listed.
+    #[must_use]
+    pub fn has_file(&self, path: &str) -> bool {
+        let order = |file: &StagedFile| by_utf16(file.path.as_str(), path);
+        self.files.binary_search_by(order).is_ok()
+    }
+
+    /// Whether a file is listed that lies in the folder at `path`, or deeper.
+    #[must_use]
+    pub fn has_folder(&self, path: &str) -> bool {
+        let inside = format!("{path}/");
+        let next = self
+            .files
+            .partition_point(|file| by_utf16(file.path.as_str(), &inside).is_lt());
+        self.files
+            .get(next)
+            .is_some_and(|file| file.path.as_str().starts_with(&inside))
     }
 
     /// The row of a module.

@@ -184,38 +184,36 @@ fn check_file(root: &PackRoot<'_>, file: &StagedFile) -> Option<Diagnostic> {
 
 /// What else lies in the folders of listed files, and in no others: an unlisted folder is told as such, and never opened.
 fn check_nothing_else(root: &PackRoot<'_>, list: &StagingList, found: &mut Findings) {
-    let files: HashSet<&str> = list.files.iter().map(|file| file.path.as_str()).collect();
-    let folders: BTreeSet<&str> = files.iter().flat_map(|path| folders_of(path)).chain(["."]).collect();
     let mut extra = BTreeSet::new();
-    for folder in &folders {
-        let listed = root.list(folder, |name| {
+    let mut open = vec![".".to_owned()];
+    while let Some(folder) = open.pop() {
+        let listed = root.list(&folder, |name| {
             let name = name.to_string_lossy();
-            let path = match *folder {
+            let path = match folder.as_str() {
                 "." => name.into_owned(),
                 folder => format!("{folder}/{name}"),
             };
-            let expected = files.contains(path.as_str()) || folders.contains(path.as_str()) || path == STAGING_LIST;
-            if !expected && extra.insert(path) && extra.len() > EXTRA_NAMED {
+            if list.has_folder(&path) {
+                open.push(path);
+            } else if !list.has_file(&path) && path != STAGING_LIST && extra.insert(path) && extra.len() > EXTRA_NAMED {
                 extra.pop_last();
             }
         });
         match listed {
-            // A folder that is missing, or is none, is told of by the files that it should have.
+            // A file in a folder's place is told of by the files that the folder should have.
             Ok(()) | Err(Unread::Missing) => {}
-            Err(unread) => found.push(about(&STAGED_FILE_IRREGULAR, folder, &described(&unread))),
+            Err(unread) => found.push(about(&STAGED_FILE_IRREGULAR, &folder, &described(&unread))),
         }
     }
-    let what = "was not staged";
-    found.extend(extra.iter().map(|path| about(&STAGED_FILE_EXTRA, path, what)));
+    found.extend(
+        extra
+            .iter()
+            .map(|path| about(&STAGED_FILE_EXTRA, path, "was not staged")),
+    );
 }
 
 /// How many extra files are told of. A hostile tree could have any number.
 const EXTRA_NAMED: usize = 200;
-
-/// The folders on the way to a file.
-fn folders_of(path: &str) -> impl Iterator<Item = &str> {
-    path.match_indices('/').filter_map(|(end, _)| path.get(..end))
-}
 
 /// A finding about what lies at `path` in the tree; `what` ends the sentence.
 fn about(rule: &'static Rule, path: &str, what: &str) -> Diagnostic {
@@ -310,20 +308,14 @@ fn check_documents(
 
 /// Files and rows of the list that no pack of the tree has.
 fn check_listed(list: &StagingList, expected: &StagingList, found: &mut Findings) {
-    let files: HashSet<&FileId> = expected.files.iter().map(|file| &file.path).collect();
     let is_manifest = |path: &str| pack_of(path).is_none() && !path.starts_with(BUNDLES);
-    let extra = list
-        .files
+    let extra = list.files.iter().map(|file| file.path.as_str());
+    let extra = extra.filter(|path| !expected.has_file(path) && !is_manifest(path));
+    found.extend(extra.map(|path| about(&STAGED_FILE_EXTRA, path, "is listed, and no staged pack has it")));
+    let rows = list
+        .npm
         .iter()
-        .filter(|file| !files.contains(&file.path) && !is_manifest(file.path.as_str()));
-    found.extend(extra.map(|file| {
-        about(
-            &STAGED_FILE_EXTRA,
-            file.path.as_str(),
-            "is listed, and no staged pack has it",
-        )
-    }));
-    let rows = list.npm.iter().filter(|row| !expected.npm.contains(row));
+        .filter(|row| expected.entry(&row.specifier) != Some(row));
     found.extend(rows.map(|row| {
         let what = format!("has a row for {}, which no staged pack delivers", row.specifier);
         about(&STAGING_LIST_INVALID, STAGING_LIST, &what)
@@ -341,8 +333,9 @@ fn check_entries(manifest: &[PackEntry], packs: &[Share], found: &mut Findings) 
         };
         found.push(about(&STAGED_MANIFEST, MANIFEST, &what));
     }
+    let staged: HashSet<&PackName> = packs.iter().map(|share| &share.entry.name).collect();
     for entry in manifest {
-        if !packs.iter().any(|share| share.entry.name == entry.name) {
+        if !staged.contains(&entry.name) {
             let what = format!("has {}, which is not staged", entry.name);
             found.push(about(&STAGED_MANIFEST, MANIFEST, &what));
         }
@@ -361,6 +354,9 @@ fn adopt_reasons(entry: &mut PackEntry, staged: Option<&PackEntry>) {
     }
 }
 
+/// Bytes of all shards of a manifest together. Keeps a hostile tree from exhausting memory.
+const SHARDS_BYTES: usize = 128 << 20;
+
 /// The packs that the tree's manifest has; else why it cannot be read, as the end of a sentence.
 fn read_manifest(tree: &Utf8Path) -> Result<Vec<PackEntry>, String> {
     let real = real_path(tree)?;
@@ -374,8 +370,12 @@ fn read_manifest(tree: &Utf8Path) -> Result<Vec<PackEntry>, String> {
         Root::Packs(packs) => Ok(packs),
         Root::Shards(rows) => {
             let mut packs = Vec::new();
+            let mut left = SHARDS_BYTES;
             for row in rows {
                 let shard = text(&shard_path(row.sha256)).map_err(|why| format!("names a shard that {why}"))?;
+                left = left
+                    .checked_sub(shard.len())
+                    .ok_or("has too many bytes in its shards")?;
                 packs.extend(parse_packs(&shard).map_err(|error| format!("names a shard that is none: {error}"))?);
             }
             Ok(packs)
