@@ -175,9 +175,6 @@ pub struct VerifyBundleArgs {
     /// Print a report as JSON on standard output.
     #[arg(long)]
     pub json: bool,
-    /// The cache.
-    #[command(flatten)]
-    pub cache: CacheArgs,
 }
 
 /// Arguments of `packferry run`.

@@ -108,9 +108,7 @@ pub fn verify_bundle(args: &VerifyBundleArgs) -> Result<bool, Fault> {
         paths => Some(roots(paths)?),
     };
     let progress = Progress::new(args.json);
-    let cache = cache(args.cache, Access::ReadOnly);
-    let config = args.config.as_deref();
-    let verified = verify_bundle::verify(&args.dist, against.as_ref(), config, &cache, &progress)?;
+    let verified = verify_bundle::verify(&args.dist, against.as_ref(), args.config.as_deref(), &progress)?;
     if args.json {
         report::print_json(&verified.to_json());
     } else {

@@ -1,6 +1,7 @@
 //! `packferry verify-bundle`: proves a staged tree. Nothing in it is believed: first every file is held against the list, then the packs
 //! are judged like any others, then the list and the manifest against what staging these packs would write, then all of it against
 //! the installed packs. Each step wants the one before it to have found nothing, so what was tampered with is never parsed or run.
+//! Everything is found out anew: a cache is not believed either.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -93,7 +94,6 @@ pub fn verify(
     dist: &Utf8Path,
     against: Option<&Roots>,
     config: Option<&Utf8Path>,
-    cache: &Cache,
     progress: &Progress,
 ) -> Result<Verified, Fault> {
     let _lock = lock(dist)?;
@@ -110,13 +110,13 @@ pub fn verify(
     verified.packs = files_by_pack(&list).len();
     verified.findings = placed(&tree, found.into_vec());
     if verified.is_sound() {
-        let packs = judge_packs(&tree, config, cache, progress, &mut verified.findings)?;
+        let packs = judge_packs(&tree, config, progress, &mut verified.findings)?;
         if verified.is_sound() {
             verified.manifest = check_documents(&tree, &list, packs, &mut verified.findings)?;
         }
     }
     if let Some(roots) = against.filter(|_| verified.is_sound()) {
-        verified.findings = compare(&tree, &list, roots, config, cache, progress)?;
+        verified.findings = compare(&tree, &list, roots, config, progress)?;
     }
     Ok(verified)
 }
@@ -261,13 +261,14 @@ fn placed(tree: &Utf8Path, found: Vec<Diagnostic>) -> Vec<Finding> {
 fn judge_packs(
     tree: &Utf8Path,
     config: Option<&Utf8Path>,
-    cache: &Cache,
     progress: &Progress,
     findings: &mut Vec<Finding>,
 ) -> Result<Vec<Share>, Fault> {
     let bar = |packs| progress.bar("verifying", packs);
     let roots = commands::roots(&[tree.to_owned()])?;
-    let judged = judge(&roots, config, LazyBundler::new(cache), bar, |ready| Share::of(&ready))?;
+    let judged = judge(&roots, config, LazyBundler::new(&Cache::none()), bar, |ready| {
+        Share::of(&ready)
+    })?;
     findings.extend(judged.findings.into_iter().filter(is_error));
     Ok(judged.packs)
 }
@@ -400,11 +401,12 @@ fn compare(
     list: &StagingList,
     roots: &Roots,
     config: Option<&Utf8Path>,
-    cache: &Cache,
     progress: &Progress,
 ) -> Result<Vec<Finding>, Fault> {
     let bar = |packs| progress.bar("comparing", packs);
-    let judged = judge(roots, config, LazyBundler::new(cache), bar, |ready| Share::of(&ready))?;
+    let judged = judge(roots, config, LazyBundler::new(&Cache::none()), bar, |ready| {
+        Share::of(&ready)
+    })?;
     let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
     if findings.is_empty() && judged.packs.is_empty() {
         let fault = Fault::new(format!("there is no pack under {roots} to hold {tree} against"));

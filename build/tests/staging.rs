@@ -38,7 +38,8 @@ fn run(directory: &Path, arguments: &[&str], bundler: bool) -> Run {
     command
         .args(arguments)
         .current_dir(directory)
-        .env_remove("PACKFERRY_PACK_PATHS");
+        .env_remove("PACKFERRY_PACK_PATHS")
+        .env("PACKFERRY_CACHE", directory.join("cache"));
     if !bundler {
         // A run that looks for the bundler ends with this fault.
         command.env("PACKFERRY_ESBUILD", "/no/bundler");
