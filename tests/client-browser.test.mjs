@@ -21,6 +21,9 @@ if (chromium === undefined) {
 /** The reports for docs/parity.md, by where the cases ran; those of an earlier run must not stay where none is made. */
 const REPORTS = ["chromium-page", "chromium-worker"];
 
+/** A name of this machine that no browser takes for its own: over plain http its pages are not secure. */
+const LAN = "machine.lan";
+
 let browser;
 let pages;
 
@@ -33,7 +36,7 @@ before(async () => {
   requireWorker();
   requirePackferry();
   pages = await servePages(await bundled("test/browser/page.ts", "test/browser/worker.ts"), "page.js");
-  browser = await launch(chromium);
+  browser = await launch(chromium, [`--host-resolver-rules=MAP ${LAN} 127.0.0.1`]);
 });
 after(async () => {
   await browser?.close();
@@ -41,7 +44,7 @@ after(async () => {
 });
 
 /** A page with storage of its own, which `reload` keeps. */
-async function openPage(context) {
+async function openPage(context, address) {
   const profile = await browser.newContext();
   context.after(() => profile.close());
   const page = await profile.newPage();
@@ -50,17 +53,18 @@ async function openPage(context) {
   const call = (name, ...args) => page.evaluate(([method, values]) => globalThis.packferry[method](...values), [name, args]);
   const running = (method) => async (code, declarations, more = {}, names = ["it"]) =>
     JSON.parse(await call(method, names, { code, declarations, ...more }));
-  const reload = async () => {
-    await page.goto(pages.url);
+  const reload = async (address = pages.url) => {
+    await page.goto(address);
     await page.waitForFunction(() => globalThis.packferry !== undefined);
   };
-  await reload();
+  await reload(address);
   return {
     prefetch: (client, declarations, more) => call("prefetch", "it", client, declarations, more),
     prefetchAs: (name, client, declarations) => call("prefetch", name, client, declarations),
     run: running("run"),
     runInWorker: running("runInWorker"),
     damage: () => call("damage"),
+    keeps: (...sizes) => call("keeps", ...sizes),
     reload,
     faults,
   };
@@ -124,11 +128,11 @@ test("every guest case, its modules fetched from the worker", options, async (co
   assert.deepEqual(page.faults, []);
 });
 
-test("prefetch from another origin, an upgrade, a second load, no network", options, async (context) => {
+test("against wrangler dev: prefetch from another origin, an upgrade, a second load, no network", options, async (context) => {
   const packs = scratch("client-packs");
   const edge = openEdge(context);
   await edge.publish([tree(packs, "1.0.0")]);
-  const proxy = await edge.start();
+  const proxy = await edge.start({ wrangler: true });
   const page = await openPage(context);
   const client = { baseUrl: proxy.url };
   let first;
@@ -266,4 +270,30 @@ test("a private pack needs a token and a preflight; an absent one is named", opt
   const absent = await page.prefetch({ baseUrl: proxy.url }, ["@other/absent/x"]);
   assert.deepEqual([absent.code, absent.packName], ["not-available", "@other/absent"]);
   assert.equal(absent.message, "Sandbox module @other/absent/x is not available on this server.");
+});
+
+test("Cache Storage keeps to its bytes, and drops what was written longest ago", options, async (context) => {
+  const page = await openPage(context);
+  const kept = [undefined, 100, 100];
+  assert.deepEqual(await page.keeps(250, [100, 100, 100]), [kept, kept]);
+  assert.deepEqual(await page.keeps(250, [100, 251]), [[undefined, undefined], [undefined, undefined]], "what is larger than all leaves nothing");
+});
+
+test("a page over plain http says why nothing can be verified, and what to do", options, async (context) => {
+  const page = await openPage(context, pages.url.replace("127.0.0.1", LAN));
+  const { code, message } = await page.prefetch({ baseUrl: "http://127.0.0.1:9" }, DECLARED);
+  assert.equal(code, "insecure-context");
+  assert.match(message, /crypto\.subtle.*https and localhost only: serve this page there/);
+  assert.deepEqual(page.faults, []);
+});
+
+test("a document of no origin, which has no Cache Storage, fetches and runs all the same", options, async (context) => {
+  const edge = openEdge(context);
+  await edge.publish([tree(scratch("client-packs"), "1.0.0", 3)]);
+  const proxy = await edge.start();
+  const page = await openPage(context, `${pages.url}sandboxed`);
+  const fetched = await page.prefetch({ baseUrl: proxy.url }, DECLARED);
+  assert.equal(fetched.records?.[0].proven, true, JSON.stringify(fetched));
+  assert.deepEqual(await page.run(CODE, DECLARED), { value: "1.0.0: 3", statuses: [] });
+  assert.deepEqual(page.faults, []);
 });

@@ -87,17 +87,15 @@ test("WASM in worker threads, and a module of the host", options, async (context
   await assert.rejects(world.client().prefetch(declared), { code: "mismatch", packName: "@nodetool-ai/sandbox-csv" });
 });
 
-/** A pack with a helper; both say their version. */
-function twoFiles(folder, version) {
+/** A pack of two modules that share a helper; all say their version. */
+function twoModules(folder, version) {
+  const entry = `import { helper } from "./helper.js";\nexport const versions = () => ["${version}", helper];\n`;
   writePack(folder, {
     name: "@acme/two",
     version,
-    modules: { ".": "main.js" },
+    modules: { ".": "main.js", other: "other.js" },
     internal: ["helper.js"],
-    files: {
-      "main.js": `import { helper } from "./helper.js";\nexport const versions = () => ["${version}", helper];\n`,
-      "helper.js": `export const helper = "${version}";\n`,
-    },
+    files: { "main.js": entry, "other.js": entry, "helper.js": `export const helper = "${version}";\n` },
   });
   return folder;
 }
@@ -107,10 +105,10 @@ const CODE = 'import { versions } from "@acme/two";\nreturn versions();';
 test("an upgrade, a pin to the past, damage on disk, no network, another key", options, async (context) => {
   const packs = scratch("client-packs");
   const world = await open(context);
-  const proxy = await world.publish([twoFiles(packs, "1.0.0")]);
+  const proxy = await world.publish([twoModules(packs, "1.0.0")]);
   const [first] = await world.client().prefetch(["@acme/two"]);
   assert.deepEqual(asked(proxy).map(([what]) => what), ["channels", "manifests", "sandbox-closures"]);
-  await world.publish([twoFiles(packs, "2.0.0")]);
+  await world.publish([twoModules(packs, "2.0.0")]);
   const saved = [{ specifier: "@acme/two", resolvedPackVersion: "1.0.0", contentDigest: first.contentDigest }];
 
   await context.test("the second run has the new version, and says that the workflow was saved with another", async () => {
@@ -128,13 +126,11 @@ test("an upgrade, a pin to the past, damage on disk, no network, another key", o
   });
 
   await context.test("both versions in one run keep their own files", async () => {
-    const [old] = await world.client({ pin: true }).prefetch(saved);
-    const [now] = await world.client().prefetch(["@acme/two"]);
-    const [older, newer] = [old, now].map((record) => createCatalog([record]).resolveForExecution(["@acme/two"]).modules[0]);
-    // A run knows a module by its specifier: the old one gets another.
-    const modules = [newer, { ...older, specifier: "@acme/two/old" }];
-    const both = 'import { versions } from "@acme/two";\nimport { versions as before } from "@acme/two/old";\nreturn [versions(), before()];';
-    assert.deepEqual((await runInGuest(both, { modules })).value, [["2.0.0", "2.0.0"], ["1.0.0", "1.0.0"]]);
+    const declared = [...saved, "@acme/two/other"];
+    const records = await world.client({ pin: true }).prefetch(declared);
+    assert.deepEqual(records.map(({ pinned, packVersion }) => [pinned, packVersion]), [[true, "1.0.0"], [false, "2.0.0"]]);
+    const both = 'import { versions } from "@acme/two";\nimport { versions as now } from "@acme/two/other";\nreturn [versions(), now()];';
+    assert.deepEqual(await run(both, declared, records), { value: [["1.0.0", "1.0.0"], ["2.0.0", "2.0.0"]], statuses: [] });
   });
 
   await context.test("what was damaged on disk is fetched again", async () => {
@@ -154,4 +150,28 @@ test("an upgrade, a pin to the past, damage on disk, no network, another key", o
     const message = "Channel stable failed its check: no trusted key signed it.";
     await assert.rejects(world.client({ trustedKeys: [signer().trusted] }).prefetch(["@acme/two"]), { code: "mismatch", message });
   });
+});
+
+test("a publish in the middle of a prefetch mixes no versions", options, async (context) => {
+  const packs = scratch("client-packs");
+  const edge = openEdge(context);
+  await edge.publish([twoModules(packs, "1.0.0")]);
+  const proxy = await edge.start();
+  let answered;
+  const first = new Promise((resolve) => (answered = resolve));
+  let calls = 0;
+  const gated = async (...request) => {
+    calls += 1;
+    if (calls === 2) {
+      await first;
+      await edge.publish([twoModules(packs, "2.0.0")]);
+    }
+    const response = await fetch(...request);
+    answered();
+    return response;
+  };
+  const client = createCatalogClient({ baseUrl: proxy.url, fetch: gated });
+  const records = await client.prefetch(["@acme/two", "@acme/two/other"]);
+  assert.deepEqual(records.map(({ packVersion }) => packVersion), ["2.0.0", "2.0.0"]);
+  assert.deepEqual(asked(proxy).map(([what]) => what), ["sandbox-closures", "sandbox-closures", "manifests", "sandbox-closures"]);
 });

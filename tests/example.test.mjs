@@ -49,7 +49,7 @@ before(
 after(async () => {
   await browser?.close();
   server?.kill("SIGTERM");
-  await edge?.stop();
+  await edge?.close();
 });
 
 /** The URL that the command says once it serves. */

@@ -1,8 +1,6 @@
 //! NodeTool's browser client, written from the pack contract alone (section 13; `resolve` from section 14, the call
 //! contract from section 7): what a client that was made for NodeTool's own server does with ours. Nothing of
-//! Packferry's stricter rules is here.
-
-import { createHash } from "node:crypto";
+//! Packferry's stricter rules is here. It runs in Node and in browsers.
 
 /** Headers without which a delivery is none. */
 const REQUIRED = ["X-Content-Digest", "X-Content-Sha256", "X-Sandbox-Pack", "X-Sandbox-File-Id"];
@@ -128,7 +126,7 @@ async function readRecord(id, response) {
     throw new Error(`Sandbox module ${id} was delivered without its content headers.`);
   }
   const bytes = new Uint8Array(await response.arrayBuffer());
-  const delivered = createHash("sha256").update(bytes).digest("hex");
+  const delivered = await sha256(bytes);
   if (delivered !== announced) {
     throw new Error(
       `Sandbox module ${id} failed its content check — the server announced ${announced} and delivered ${delivered}.`,
@@ -151,6 +149,11 @@ async function readRecord(id, response) {
   // The decoder drops a byte order mark, so it is gone from what runs.
   const source = new TextDecoder().decode(bytes);
   return hostId ? { ...record, kind: "host", source, hostId } : { ...record, kind: "js", source };
+}
+
+async function sha256(bytes) {
+  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  return Array.from(digest, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 /** Whatever is no list counts as an empty one; elements that are no strings are dropped. */

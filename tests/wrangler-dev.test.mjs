@@ -29,7 +29,7 @@ before(
   },
   { timeout: PATIENCE },
 );
-after(() => server?.stop());
+after(() => server?.close());
 
 test("the README's curl is answered as the README shows it", { timeout: 30_000 }, async () => {
   const lines = readFileSync(join(ROOT, "README.md"), "utf8").split("\n").map((line) => line.trim());

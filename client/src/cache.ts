@@ -11,6 +11,16 @@ export interface ByteCache {
 
 const DEFAULT_BYTES = 64 * 1024 * 1024;
 
+/** The browser's, where it has one for this page, else one in memory. A sandboxed frame throws at the mere look. */
+export function defaultCache(): ByteCache {
+  try {
+    if (globalThis.caches) return browserCache();
+  } catch {
+    // It has none.
+  }
+  return memoryCache();
+}
+
 /** A cache in memory that drops what was used longest ago. */
 export function memoryCache(maxBytes = DEFAULT_BYTES): ByteCache {
   const held = new Map<string, Bytes>();
@@ -38,6 +48,7 @@ export function memoryCache(maxBytes = DEFAULT_BYTES): ByteCache {
 /** A cache in the browser's Cache Storage that drops what was written longest ago. It outlives the page. */
 export function browserCache(name = "packferry", maxBytes = DEFAULT_BYTES): ByteCache {
   const opened = caches.open(name);
+  opened.catch(() => undefined); // whoever reads or writes is told
   // The size stands in the query, so that the budget is kept without reading a body.
   const url = (key: string): string => `https://packferry.invalid/${encodeURIComponent(key)}`;
   const find = { ignoreSearch: true };

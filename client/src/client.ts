@@ -1,12 +1,13 @@
 //! The client: declarations in, proven records out. It decides what to ask for; how is in `transport.ts`, what must hold in
 //! the files of the checks.
 
-import { browserCache, type ByteCache, memoryCache } from "./cache.js";
+import { type ByteCache, defaultCache } from "./cache.js";
 import type { ModuleRecord } from "./catalog.js";
 import type { HostRegistry } from "./contract.js";
 import { type Declaration, parseDeclarations } from "./declarations.js";
 import { PackferryError } from "./errors.js";
 import { type Bytes, decodeUtf8, encodeUtf8, subtle } from "./hash.js";
+import { isDigest } from "./names.js";
 import { checkAsked, checkContractHeader, checkHost, openClosure } from "./record.js";
 import { type Answer, ask, checkStatus, held, keep, type Mirror, put, type Session } from "./transport.js";
 
@@ -53,7 +54,7 @@ export interface CatalogClient {
 export function createCatalogClient(options: ClientOptions): CatalogClient {
   const { trustedKeys, channel = "stable", hosts = {} } = options;
   const [base, mirrors] = mirrorsOf(options);
-  const cache = options.cache ?? (globalThis.caches ? browserCache() : memoryCache());
+  const cache = options.cache ?? defaultCache();
   const walked = new Map<string, ModuleRecord>();
 
   const fetchModule = async (session: Session, declaration: Declaration, pin: boolean, digestOf?: DigestOf): Promise<ModuleRecord> => {
@@ -78,6 +79,8 @@ export function createCatalogClient(options: ClientOptions): CatalogClient {
       `sandbox-closures/${encodeURIComponent(specifier)}`,
       what,
       async (answer) => {
+        const manifest = answer.header("X-Packferry-Manifest");
+        if (isDigest(manifest)) session.manifests.add(manifest);
         if (known && answer.status === 304) return known;
         if (!pin && lacksClosures(answer)) {
           const record = await (await import("./walk.js")).walk({ ...session, mirrors: [base] }, what, hosts, walked.get(specifier));
@@ -103,6 +106,7 @@ export function createCatalogClient(options: ClientOptions): CatalogClient {
         fetch: options.fetch ?? globalThis.fetch,
         mirrors,
         cache,
+        manifests: new Set(),
         signal: AbortSignal.any(signal ? [signal, stop.signal] : [stop.signal]),
         onBytes(arrived, announced) {
           progress.loaded += arrived;
@@ -113,8 +117,15 @@ export function createCatalogClient(options: ClientOptions): CatalogClient {
       try {
         session.signal.throwIfAborted();
         const named = wanted.some(({ contentDigest }) => !pin || !contentDigest);
-        const digestOf = trustedKeys && named ? await (await import("./release.js")).openRelease(session, channel, trustedKeys) : undefined;
-        return await Promise.all(wanted.map((declaration) => fetchModule(session, declaration, pin, digestOf)));
+        const fetchAll = (digestOf?: DigestOf): Promise<ModuleRecord[]> =>
+          Promise.all(wanted.map((declaration) => fetchModule(session, declaration, pin, digestOf)));
+        const release = (): Promise<typeof import("./release.js")> => import("./release.js");
+        if (trustedKeys && named) return await fetchAll(await (await release()).openRelease(session, channel, trustedKeys));
+        const records = await fetchAll();
+        const latest = [...session.manifests].at(-1);
+        if (!base || !latest || session.manifests.size === 1) return records;
+        // A publish came between the answers. What they name is taken from one release, the one that was seen last.
+        return await fetchAll(await (await release()).openManifest({ ...session, mirrors: [base] }, latest, "that answers now"));
       } finally {
         stop.abort(); // where one module fails, the others are not fetched on
       }

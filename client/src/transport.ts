@@ -17,6 +17,8 @@ export interface Session {
   mirrors: readonly Mirror[];
   cache: ByteCache;
   signal: AbortSignal;
+  /** The manifests that named answers came from, in the order in which they were first seen. */
+  manifests: Set<string>;
   /** Told of every response and of every chunk. */
   onBytes: (arrived: number, announced: number) => void;
 }

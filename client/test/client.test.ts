@@ -18,7 +18,7 @@ const geo = (version: string, n: number): Graph =>
   graphOf("@acme/geo", version, { "geo.js": `import { n } from "./helper.js";\nexport const area = () => n;\n`, ...helper(n) });
 const extra = (version: string, n: number): Graph =>
   graphOf("@acme/geo/extra", version, { "extra.js": `import { n } from "./helper.js";\nexport default n;\n`, ...helper(n) });
-const [geo1, geo2, extra1] = [geo("1.0.0", 1), geo("2.0.0", 2), extra("1.0.0", 1)];
+const [geo1, geo2, extra1, extra2] = [geo("1.0.0", 1), geo("2.0.0", 2), extra("1.0.0", 1), extra("2.0.0", 2)];
 
 const paths = (edge: Edge): string[] => edge.requests.splice(0).map(({ path }) => path.replace("/api/", ""));
 const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes);
@@ -342,6 +342,7 @@ function release(edge: Edge, sequence: number, graphs: Graph[], options: { shard
   edge.objects.set(`/api/shards/${sha256(packs)}`, packs);
   const root = options.sharded ? JSON.stringify({ version: 1, shards: [{ first: "@a/a", sha256: sha256(packs) }] }) : packs;
   edge.objects.set(`/api/manifests/${sha256(root)}`, root);
+  edge.manifest = sha256(root);
   const payload = JSON.stringify({
     version: 1,
     channel: options.channel ?? "stable",
@@ -416,6 +417,54 @@ edgeTest("with trusted keys a walk is an error, and pins need no channel", async
 edgeTest("pinned modules need no channel", async ({ edge, client }) => {
   await client({ trustedKeys, pin: true }).prefetch([{ specifier: "@acme/geo", contentDigest: geo1.digest }]);
   assert.deepEqual(paths(edge), [`sandbox-closures/${geo1.digest}`]);
+});
+
+// A publish in the middle of a prefetch.
+
+/** Fetches two modules of a pack; after the first is answered, and before the second is asked for, `meanwhile` happens. */
+async function interrupted(edge: Edge, client: World["client"], meanwhile: () => void, options: Partial<ClientOptions> = {}): Promise<(string | undefined)[]> {
+  let answered = (): void => undefined;
+  const first = new Promise<void>((resolve) => (answered = resolve));
+  let calls = 0;
+  const gated: typeof fetch = async (...request) => {
+    const call = calls++;
+    if (call === 1) {
+      await first;
+      meanwhile();
+    }
+    const response = await fetch(...request);
+    if (call === 0) answered();
+    return response;
+  };
+  edge.requests.length = 0;
+  const records = await client({ ...options, fetch: gated }).prefetch(["@acme/geo", "@acme/geo/extra"]);
+  return records.map(({ packVersion }) => packVersion);
+}
+
+for (const sharded of [false, true]) {
+  edgeTest(`a publish in the middle of a prefetch mixes no versions (${sharded ? "sharded" : "whole"})`, async ({ edge, client }) => {
+    release(edge, 1, [geo1, extra1], { sharded });
+    const versions = await interrupted(edge, client, () => release(edge, 2, [geo2, extra2], { sharded }));
+    assert.deepEqual(versions, ["2.0.0", "2.0.0"]);
+    const asked = paths(edge);
+    assert.deepEqual(asked.slice(0, 2), ["sandbox-closures/@acme/geo", "sandbox-closures/@acme/geo/extra"]);
+    assert.deepEqual(asked.slice(2).map((path) => path.split("/")[0]), ["manifests", ...(sharded ? ["shards"] : []), "sandbox-closures"]);
+    assert.equal(asked.at(-1), `sandbox-closures/${geo2.digest}`, "the other one is held already");
+  });
+}
+
+edgeTest("a publish that leaves the pack as it is costs a look at the manifest", async ({ edge, client }) => {
+  release(edge, 1, [geo1, extra1]);
+  const other = graphOf("@acme/geo/other", "1.0.0", { "other.js": "" });
+  assert.deepEqual(await interrupted(edge, client, () => release(edge, 2, [geo1, extra1, other])), ["1.0.0", "1.0.0"]);
+  assert.equal(paths(edge).length, 3);
+});
+
+edgeTest("where the manifest is not to be had, a publish in the middle is an error", async ({ edge, client }) => {
+  release(edge, 1, [geo1, extra1]);
+  edge.tamper = (_, path) => (path.startsWith("/api/manifests/") ? { status: 403 } : undefined);
+  const outcome = interrupted(edge, client, () => release(edge, 2, [geo2, extra2]));
+  await fails(outcome, "forbidden", /The manifest that answers now is not available to this client/);
 });
 
 // Caches.

@@ -61,6 +61,8 @@ export interface Edge extends AsyncDisposable {
   requests: { path: string; ifNoneMatch: string | undefined; authorization: string | undefined }[];
   /** What there is now, by specifier. Earlier graphs stay reachable by digest. */
   publish(...graphs: Graph[]): void;
+  /** Digest of the manifest that named answers say they are from, if they say so. */
+  manifest: string | undefined;
   /** The channel's signed envelope, and the objects behind it by path. */
   objects: Map<string, string>;
   /** Changes answers. */
@@ -79,6 +81,7 @@ export async function startEdge(options: { walkOnly?: boolean } = {}): Promise<E
   const edge: Edge = {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     requests: [],
+    manifest: undefined,
     objects: new Map(),
     tamper: () => undefined,
     publish(...graphs) {
@@ -110,7 +113,8 @@ export async function startEdge(options: { walkOnly?: boolean } = {}): Promise<E
     }
     const graph = stored.get(id) ?? current.get(id);
     if (kind === "sandbox-closures" && graph) {
-      return { status: 200, headers: { ...graphHeaders(graph, graph.closure), "Content-Type": "application/vnd.packferry.closure" }, body: graph.closure };
+      const from = edge.manifest !== undefined && !stored.has(id) && { "X-Packferry-Manifest": edge.manifest };
+      return { status: 200, headers: { ...graphHeaders(graph, graph.closure), ...from, "Content-Type": "application/vnd.packferry.closure" }, body: graph.closure };
     }
     const [owner = "", file] = id.split("::");
     const found = graph ?? stored.get(owner) ?? [...current.values()].find((candidate) => candidate.packName === owner && file !== undefined && candidate.files.has(file));

@@ -6,6 +6,7 @@ import { test } from "node:test";
 import type { ResolvedModule } from "../src/index.js";
 import type { WasmContract } from "../src/contract.js";
 import { GuestError, type GuestOptions, type GuestResult, runInGuest } from "../src/guest/node.js";
+import { guestWith } from "../src/guest/run.js";
 import { readBinary } from "../src/guest/wasm-binary.js";
 import { utf8 } from "./cases.js";
 import { echoHost } from "./guest-cases.js";
@@ -155,6 +156,22 @@ void test("many runs at once share the workers there may be", async () => {
   const module = await limited({ callTimeoutMs: 100 });
   const runs = Array.from({ length: 6 }, () => runInGuest(spin("@acme/wasm", 2), { modules: [module] }, { deadlineMs: 20_000 }));
   for (const { value } of await Promise.all(runs)) assert.match(JSON.stringify(value), /stopped.*stopped/);
+});
+
+void test("where no worker can be started, every call says so and none waits for another", async () => {
+  const module = await limited({});
+  const code = 'import { add } from "@acme/wasm";\nconst late = (error) => error.message;\nreturn Promise.all(Array.from({ length: 6 }, () => add(1, 2).catch(late)));';
+  const forbidden = guestWith(() => {
+    throw new Error("not on this page");
+  });
+  const { value } = await forbidden(code, { modules: [module] });
+  assert.deepEqual(new Set(value as string[]), new Set(["@acme/wasm: the worker for WASM calls could not be started: not on this page"]));
+  const mute = guestWith((_, onError) => {
+    setTimeout(() => onError(new Error("no such script")));
+    return { post: () => undefined, terminate: () => undefined };
+  });
+  assert.match(JSON.stringify((await mute(code, { modules: [module] })).value), /could not be started: no such script/);
+  assert.deepEqual((await runInGuest(code, { modules: [module] })).value, [3, 3, 3, 3, 3, 3], "their places are free again");
 });
 
 // Binaries by hand.

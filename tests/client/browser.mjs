@@ -54,10 +54,10 @@ export function findBrowser() {
 export const NO_BROWSER =
   "SKIPPED, NOT PASSED: there is no Chromium. Install Debian's package chromium, or name one in CHROMIUM, and run this again.";
 
-/** Starts the browser. */
-export function launch(executablePath) {
+/** Starts the browser; `args` are flags beside the usual ones. */
+export function launch(executablePath, args = []) {
   const { chromium } = createRequire(join(CLIENT, "package.json"))("playwright-core");
-  return chromium.launch({ executablePath, args: FLAGS });
+  return chromium.launch({ executablePath, args: [...FLAGS, ...args] });
 }
 
 /** Bundles pages over the client into a folder of their own. */
@@ -68,15 +68,17 @@ export async function bundled(...entryPoints) {
   return folder;
 }
 
-/** Serves the files of `folder` and, as `/`, a page that loads `script`. */
+/** Serves the files of `folder` and, as `/`, a page that loads `script`; the same as `/sandboxed`, as a document of no origin. */
 export async function servePages(folder, script) {
   const page = `<!doctype html><title>test</title><script type="module" src="${script}"></script>`;
   const server = createServer((request, response) => {
     const { pathname } = new URL(request.url, "http://page");
     const type = TYPES[extname(pathname)] ?? TYPES[".html"];
     try {
-      const body = pathname === "/" ? page : readFileSync(join(folder, pathname));
-      response.writeHead(200, { "Content-Type": type, "Content-Security-Policy": POLICY }).end(body);
+      const sandboxed = pathname === "/sandboxed";
+      const body = pathname === "/" || sandboxed ? page : readFileSync(join(folder, pathname));
+      const policy = sandboxed ? `${POLICY}; sandbox allow-scripts` : POLICY;
+      response.writeHead(200, { "Content-Type": type, "Content-Security-Policy": policy, "Access-Control-Allow-Origin": "*" }).end(body);
     } catch {
       response.writeHead(404).end();
     }

@@ -8,6 +8,7 @@ import { startEdge } from "../support/edge.mjs";
 import { scratch } from "../support/project.mjs";
 import { build, publish } from "../support/release.mjs";
 import { openStorage } from "../support/storage.mjs";
+import { startWrangler } from "../support/wrangler.mjs";
 import { CLIENT, requireClient } from "./browser.mjs";
 import { startProxy } from "./proxy.mjs";
 
@@ -45,9 +46,9 @@ export function openEdge(context, vars = {}) {
       await storage.close();
       return value;
     },
-    /** Starts worker and proxy. */
-    async start() {
-      const worker = await startEdge({ state, vars });
+    /** Starts worker and proxy; the worker in `wrangler dev`, or in workerd without it. */
+    async start({ wrangler = false } = {}) {
+      const worker = wrangler ? await startWrangler(state, { timeout: 240_000 }) : await startEdge({ state, vars });
       context.after(() => worker.close());
       const proxy = await startProxy(worker.url);
       context.after(() => proxy.close());

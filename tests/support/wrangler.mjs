@@ -36,8 +36,9 @@ export async function startWrangler(state, { timeout }) {
   }
   return {
     port,
+    url,
     get: (path, headers = {}, method = "GET") => rawRequest(url, { method, path, headers }),
-    async stop() {
+    async close() {
       wrangler.kill("SIGTERM");
       await Promise.race([wrangler.ended, sleep(3000)]);
       wrangler.kill();

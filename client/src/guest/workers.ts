@@ -86,17 +86,26 @@ export class Workers {
       waiting.shift()?.();
       throw new Error(OVER);
     }
-    running++;
     return new Promise((resolve, reject) => {
+      const refuse = (error: Error): void => reject(new Error(`the worker for WASM calls could not be started: ${error.message}`));
       let onReply: (reply: CallReply) => void = () => resolve(worker);
       let onError = (error: Error): void => {
         this.#stop(handle);
-        reject(new Error(`the worker for WASM calls could not be started: ${error.message}`));
+        refuse(error);
       };
-      const handle = this.#start(
-        (reply) => onReply(reply),
-        (error) => onError(error),
-      );
+      let handle: WorkerHandle;
+      try {
+        handle = this.#start(
+          (reply) => onReply(reply),
+          (error) => onError(error),
+        );
+      } catch (error) {
+        // A page that may have no workers throws at once.
+        waiting.shift()?.();
+        refuse(error as Error);
+        return;
+      }
+      running++;
       this.#all.add(handle);
       const worker: IdleWorker = {
         handle,

@@ -1,11 +1,11 @@
 //! The page of the tests in a browser: `globalThis.packferry` fetches and runs what a test asks for, on the page itself or in a web
 //! worker to which the records cross by `postMessage`.
 
-import { browserCache, type ClientOptions, createCatalogClient, memoryCache, type ModuleRecord, PackferryError, type PrefetchOptions, type Progress } from "@packferry/client";
+import { browserCache, type ByteCache, type ClientOptions, createCatalogClient, memoryCache, type ModuleRecord, PackferryError, type PrefetchOptions, type Progress } from "@packferry/client";
 
 import { type Outcome, outcomeOf, type RunRequest } from "./runner.js";
 
-/** Options that can be told from outside: the cache by its kind. */
+/** Options that can be told from outside. With `memory` the cache is one in memory, else the client's own choice. */
 type Options = Omit<ClientOptions, "cache" | "fetch"> & { memory?: boolean };
 
 /** What a prefetch came to. */
@@ -22,7 +22,7 @@ const packferry = {
     let progress: Progress | undefined;
     const { memory, ...clientOptions } = options;
     try {
-      const client = createCatalogClient({ ...clientOptions, cache: memory ? memoryCache() : browserCache() });
+      const client = createCatalogClient({ ...clientOptions, ...(memory && { cache: memoryCache() }) });
       const records = await client.prefetch(declarations, { ...more, onProgress: (seen) => (progress = seen) });
       held.set(name, records);
       return { progress, records: records.map(({ files, wasm, hostId, ...record }) => record) };
@@ -45,6 +45,13 @@ const packferry = {
       worker.postMessage({ ...request, records: recordsOf(names) });
     });
     return JSON.stringify(await outcome.finally(() => worker.terminate()));
+  },
+  /** Puts entries of these sizes into a cache in Cache Storage of `maxBytes`; gives the sizes that it has then, and in another instance. */
+  async keeps(maxBytes: number, sizes: number[]): Promise<(number | undefined)[][]> {
+    const cache = browserCache("budget", maxBytes);
+    for (const [at, size] of sizes.entries()) await cache.put(`key/${at}`, new Uint8Array(size));
+    const held = (from: ByteCache): Promise<(number | undefined)[]> => Promise.all(sizes.map(async (_, at) => (await from.get(`key/${at}`))?.length));
+    return [await held(cache), await held(browserCache("budget", maxBytes))];
   },
   /** Changes a byte of everything that Cache Storage has; gives how many entries that were. */
   async damage(): Promise<number> {
