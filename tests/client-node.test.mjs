@@ -2,12 +2,14 @@
 //! with its worker threads, upgrades, damage, no network.
 
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
 
 import { CLIENT, requireClient } from "./client/browser.mjs";
 import { openEdge, signer } from "./client/edge.mjs";
+import { run as runProgram } from "./support/command.mjs";
 import { runInNode } from "./support/example.mjs";
 import { ROOT, STARTER_PACKS, requireStarterPacks, scratch } from "./support/project.mjs";
 import { GOOD_PACKS, writePack } from "./support/release.mjs";
@@ -71,6 +73,24 @@ test("the example of every starter pack, fetched, proven and run", options, asyn
     await world.client().prefetch(declared);
     assert.deepEqual(asked(proxy), [["channels", undefined, 200]]);
   });
+});
+
+test("the package's README has a script that runs", options, async (context) => {
+  requireStarterPacks();
+  const world = await open(context);
+  const { url } = await world.publish([STARTER_PACKS]);
+  const lines = readFileSync(join(CLIENT, "README.md"), "utf8").split("\n");
+  const from = lines.findIndex((line) => line.startsWith("    import "));
+  const to = lines.findIndex((line, at) => at > from && /^\S/.test(line));
+  const script = lines.slice(from, to).map((line) => line.slice(4)).join("\n");
+  assert.ok(script.includes('"http://localhost:8787"'));
+  const folder = scratch("client-readme");
+  mkdirSync(join(folder, "node_modules", "@packferry"), { recursive: true });
+  symlinkSync(CLIENT, join(folder, "node_modules", "@packferry", "client"));
+  writeFileSync(join(folder, "run.mjs"), script.replace("http://localhost:8787", url));
+  const { stdout } = await runProgram(process.execPath, ["run.mjs"], { cwd: folder });
+  assert.match(stdout, /^\{ x: 1\.5, height: 0\.\d+ \} \[\]\n$/);
+  assert.equal(readdirSync(join(folder, ".modules")).length, 4, "two closures and what their names mean");
 });
 
 test("WASM in worker threads, and a module of the host", options, async (context) => {

@@ -67,7 +67,7 @@ export async function ask<T>(
           ? error
           : new PackferryError(
               arrived ? "mismatch" : "network",
-              `${name} ${arrived ? "failed its check" : "could not be fetched"}: ${(error as Error).message}.`,
+              `${name} ${arrived ? "failed its check" : `could not be fetched from ${mirror.url}`}: ${(error as Error).message}.`,
               specifier,
               error,
             );
