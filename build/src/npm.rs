@@ -2,6 +2,7 @@
 //! package, or bundles that take the pack over its cap, are.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -18,10 +19,11 @@ use crate::bundled::{AdmittedBundle, BundledPack, BundlerIdentity, NpmOutcome};
 use crate::cache::{Cache, Key, Kind};
 use crate::diagnostics::{
     Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_NOT_JUDGED, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING,
-    PACK_TOO_LARGE, Severity,
+    PACK_TOO_LARGE, Rule, Severity,
 };
 use crate::fault::Fault;
 use crate::judge::Judge;
+use crate::package_json::PACKAGE_JSON;
 use crate::probe::Probe;
 use crate::validate::{EntrySource, ValidPack};
 
@@ -236,10 +238,7 @@ fn admit(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> NpmOutcome {
     for warning in &bundled.warnings {
-        diagnostics.push(Diagnostic::new(
-            &NPM_MODULE_WARNING,
-            format!("{}: npm module {name}: {warning}", pack.name),
-        ));
+        diagnostics.push(found(pack, name, &NPM_MODULE_WARNING, warning));
     }
     let bytes: Arc<[u8]> = bundled.source.into_bytes().into();
     NpmOutcome::Admitted(AdmittedBundle {
@@ -252,24 +251,35 @@ fn admit(
 }
 
 fn skipped(pack: &ValidPack, name: &str, skip: &Skip, diagnostics: &mut Vec<Diagnostic>) -> NpmOutcome {
-    diagnostics.push(Diagnostic::new(
-        skip.rule,
-        format!("{}: npm module {name}: {}", pack.name, skip.reason),
-    ));
+    diagnostics.push(found(pack, name, skip.rule, &skip.reason));
     NpmOutcome::Skipped(skip.rule.code)
+}
+
+/// What was found out about the package `name`, placed where package.json declares the first entry over it.
+fn found(pack: &ValidPack, name: &str, rule: &'static Rule, reason: &str) -> Diagnostic {
+    let message = format!("{}: npm module {name}: {reason}", pack.name);
+    Diagnostic::new(rule, message).at(PACKAGE_JSON, places(pack, name).next(), Some(&pack.package_json))
+}
+
+/// Where package.json declares entries over the package `name`.
+fn places(pack: &ValidPack, name: &str) -> impl Iterator<Item = Range<usize>> {
+    let entries = pack.modules.iter().filter(move |module| match &module.source {
+        EntrySource::Npm(npm) => npm == name,
+        EntrySource::File(_) | EntrySource::Host(_) | EntrySource::UnregisteredHost => false,
+    });
+    entries.map(|module| module.place.clone())
 }
 
 /// Two delivered modules of one pack would share a file id.
 fn check_duplicates(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Vec<Diagnostic> {
-    let twice = npm.iter().filter(|(name, outcome)| {
-        matches!(outcome, NpmOutcome::Admitted(_)) && npm_entries(pack).filter(|(_, other)| other == name).count() > 1
-    });
+    let admitted = npm
+        .iter()
+        .filter(|(_, outcome)| matches!(outcome, NpmOutcome::Admitted(_)));
+    let twice = admitted.filter_map(|(name, _)| Some((name, places(pack, name).nth(1)?)));
     twice
-        .map(|(name, _)| {
-            Diagnostic::new(
-                &NPM_MODULE_DUPLICATE,
-                format!("{}: duplicate npm module {name}", pack.name),
-            )
+        .map(|(name, place)| {
+            let message = format!("{}: duplicate npm module {name}", pack.name);
+            Diagnostic::new(&NPM_MODULE_DUPLICATE, message).at(PACKAGE_JSON, Some(place), Some(&pack.package_json))
         })
         .collect()
 }

@@ -2,6 +2,7 @@
 //! this order, is in `validate/`; a fault stops nothing but what depends on it.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use packferry_core::digest::BlobDigest;
@@ -83,6 +84,8 @@ pub struct ValidModule {
     pub declaration: Declaration,
     /// What stands behind it.
     pub source: EntrySource,
+    /// Where package.json declares it.
+    pub place: Range<usize>,
 }
 
 /// A pack that keeps every rule about authored files.
@@ -161,6 +164,7 @@ fn accept(
                 Declaration::Host(host) => hosts::source(&host.host, registry),
             },
             declaration,
+            place: module.span.clone(),
         })
     });
     let modules: Vec<ValidModule> = modules.collect();

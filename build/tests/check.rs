@@ -179,6 +179,17 @@ fn good_packs_come_out_with_the_reference_digests() {
         }
     }
     assert!(compared >= 20, "{compared}");
+    let about_npm = report["diagnostics"].as_array().unwrap().iter();
+    let places: BTreeSet<(&str, Option<u64>)> = about_npm
+        .filter(|row| row["code"].as_str().unwrap().starts_with("npm-") && row["pack"] == "@acme/npm-refused")
+        .map(|row| (row["file"].as_str().unwrap(), row["start"]["line"].as_u64()))
+        .collect();
+    let lines = [10, 15, 25, 30].map(|line| ("package.json", Some(line)));
+    assert_eq!(
+        places,
+        lines.into(),
+        "where the entries are declared, but for the one that only a run refuses"
+    );
     let skills = [
         ("@acme/geo", None),
         ("@acme/bad-skill", Some("skill-invalid")),

@@ -50,6 +50,7 @@ pub(crate) fn pack(name: &str, version: &str, source: &str) -> BundledPack {
                 specifier,
                 declaration,
                 source: EntrySource::File(id.clone()),
+                place: 0..0,
             }],
             files: BTreeMap::from([(id, file)]),
             package_json: "{}".into(),
