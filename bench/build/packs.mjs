@@ -91,3 +91,13 @@ export function writePacks(root, count) {
     writeFileSync(join(directory, "package.json"), JSON.stringify({ name: `@bench/pack-${pack}`, version: "1.0.0", nodetool: manifest }));
   }
 }
+
+/** Writes `count` packages that are no packs under `root`. */
+export function writePackages(root, count) {
+  for (let number = 0; number < count; number += 1) {
+    const directory = join(root, `package-${number}`);
+    mkdirSync(directory, { recursive: true });
+    const manifest = { name: `package-${number}`, version: "1.0.0", description: "Not a pack", main: "index.js", scripts: { test: "node test.js" }, keywords: WORDS, license: "MIT" };
+    writeFileSync(join(directory, "package.json"), JSON.stringify(manifest, null, 2));
+  }
+}

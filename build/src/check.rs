@@ -14,7 +14,7 @@ use crate::discover::Roots;
 use crate::fault::Fault;
 use crate::finding::Finding;
 use crate::npm::LazyBundler;
-use crate::pipeline::{Ready, judge};
+use crate::pipeline::judge;
 use crate::progress::Progress;
 use crate::text::counted;
 
@@ -41,13 +41,11 @@ pub struct Checked {
 pub fn check(roots: &Roots, config: Option<&Utf8Path>, cache: &Cache, progress: &Progress) -> Result<Checked, Fault> {
     let bar = |packs| progress.bar("checking", packs);
     let judged = judge(roots, config, LazyBundler::that_only_reads(cache), bar, |ready| {
-        let Ready {
-            shown, bytes, linked, ..
-        } = ready;
+        let entry = ready.link(|_| Ok(()))?;
         Ok(CheckedPack {
-            shown,
-            bytes,
-            entry: linked.entry,
+            shown: ready.shown,
+            bytes: ready.bytes,
+            entry,
         })
     })?;
     Ok(Checked {

@@ -1,16 +1,16 @@
 //! Which names importers of a file see: ECMAScript's GetExportedNames and ResolveExport over the files of a pack
 //! (tc39.es/ecma262, "Source Text Module Records"). The graph is acyclic, which an earlier stage has proven.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
 
 use packferry_core::id::FileId;
 
 use crate::validate::{ValidFile, ValidPack};
 
-/// How many names all files together may hand on before ambiguity is no longer looked into: a hostile pack can make that
-/// quadratic in its size. No real pack comes near it; beyond it, ambiguous names are listed too.
-const NAME_BUDGET: usize = 4_000_000;
+/// How many names the files of a pack may hand on to each other, all together: a hostile pack can make that quadratic in its size. No
+/// real pack comes near it; where it is used up, names are listed without asking whether two files give the same one.
+const NAME_BUDGET: usize = 1_000_000;
 
 /// Where a name leads to.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -23,71 +23,109 @@ enum Binding<'a> {
 
 type Names<'a> = BTreeMap<&'a str, Binding<'a>>;
 
-/// The names that importers of `entry` see, sorted by code point.
-#[must_use]
-pub fn exported_names(pack: &ValidPack, entry: &FileId) -> Vec<String> {
-    let mut known: HashMap<&FileId, Rc<Names<'_>>> = HashMap::new();
-    let mut budget = NAME_BUDGET;
-    for (id, file) in post_order(pack, entry) {
-        let names = names_of(id, file, &known, &mut budget);
-        known.insert(id, Rc::new(names));
-    }
-    let Some(names) = known.get(entry) else {
-        return Vec::new();
-    };
-    let bound = names.iter().filter(|(_, binding)| **binding != Binding::Ambiguous);
-    bound.map(|(name, _)| (*name).to_owned()).collect()
+/// The names that the files of a pack export, found out once for each file.
+pub struct ExportTable<'a> {
+    pack: &'a ValidPack,
+    known: HashMap<&'a FileId, Rc<Names<'a>>>,
+    budget: usize,
 }
 
-fn names_of<'a>(
-    id: &'a FileId,
-    file: &'a ValidFile,
-    known: &HashMap<&'a FileId, Rc<Names<'a>>>,
-    budget: &mut usize,
-) -> Names<'a> {
-    let mut names = Names::new();
-    for star in &file.exports.stars {
-        let Some(starred) = known.get(star) else { continue };
-        for (name, binding) in starred.iter().filter(|(name, _)| **name != "default") {
-            let first = *names.entry(name).or_insert(*binding);
-            if first != *binding && *budget > 0 {
-                names.insert(name, Binding::Ambiguous);
+impl<'a> ExportTable<'a> {
+    /// Those of the files of `pack`.
+    #[must_use]
+    pub fn of(pack: &'a ValidPack) -> Self {
+        Self {
+            pack,
+            known: HashMap::new(),
+            budget: NAME_BUDGET,
+        }
+    }
+
+    /// The names that importers of `entry` see, sorted by code point.
+    pub fn of_entry(&mut self, entry: &FileId) -> Vec<String> {
+        for (id, file) in self.post_order(entry) {
+            let handed_on = self.handed_on(file);
+            let Some(left) = self.budget.checked_sub(handed_on) else {
+                return self.listed(entry);
+            };
+            self.budget = left;
+            let names = self.names_of(id, file);
+            self.known.insert(id, Rc::new(names));
+        }
+        let Some(names) = self.known.get(entry) else {
+            return Vec::new();
+        };
+        let bound = names.iter().filter(|(_, binding)| **binding != Binding::Ambiguous);
+        bound.map(|(name, _)| (*name).to_owned()).collect()
+    }
+
+    /// At most how many names a file has, its own and those of its stars.
+    fn handed_on(&self, file: &ValidFile) -> usize {
+        let stars = file.exports.stars.iter().filter_map(|star| self.known.get(star));
+        stars.map(|names| names.len()).sum::<usize>() + file.exports.named.len()
+    }
+
+    fn names_of(&self, id: &'a FileId, file: &'a ValidFile) -> Names<'a> {
+        let mut names = Names::new();
+        for star in &file.exports.stars {
+            let Some(starred) = self.known.get(star) else { continue };
+            for (name, binding) in starred.iter().filter(|(name, _)| **name != "default") {
+                let first = *names.entry(name).or_insert(*binding);
+                if first != *binding {
+                    names.insert(name, Binding::Ambiguous);
+                }
             }
         }
-        *budget = budget.saturating_sub(starred.len());
-    }
-    for export in &file.exports.named {
-        let origin = export
-            .origin
-            .as_ref()
-            .and_then(|(from, name)| known.get(from)?.get(name.as_str()).copied());
-        names.insert(&export.name, origin.unwrap_or(Binding::Of(id, &export.name)));
-    }
-    names
-}
-
-/// The files that `entry` takes names from, itself included, each after those it takes from. Iterative: chains may be long.
-fn post_order<'a>(pack: &'a ValidPack, entry: &FileId) -> Vec<(&'a FileId, &'a ValidFile)> {
-    let mut order = Vec::new();
-    let mut seen: HashSet<&FileId> = HashSet::new();
-    let mut stack: Vec<(&FileId, bool)> = vec![(entry, false)];
-    while let Some((id, leave)) = stack.pop() {
-        let Some((id, file)) = pack.files.get_key_value(id) else {
-            continue;
-        };
-        if leave {
-            order.push((id, file));
-        } else if seen.insert(id) {
-            stack.push((id, true));
-            let origins = file
-                .exports
-                .named
-                .iter()
-                .filter_map(|export| export.origin.as_ref().map(|(from, _)| from));
-            stack.extend(file.exports.stars.iter().chain(origins).map(|next| (next, false)));
+        for export in &file.exports.named {
+            let origin = export
+                .origin
+                .as_ref()
+                .and_then(|(from, name)| self.known.get(from)?.get(name.as_str()).copied());
+            names.insert(&export.name, origin.unwrap_or(Binding::Of(id, &export.name)));
         }
+        names
     }
-    order
+
+    /// The names of `entry` and of all files behind its stars.
+    fn listed(&self, entry: &FileId) -> Vec<String> {
+        let mut names: BTreeSet<&str> = BTreeSet::new();
+        let mut seen: HashSet<&FileId> = HashSet::new();
+        let mut open = vec![entry];
+        while let Some(id) = open.pop() {
+            let Some((id, file)) = self.pack.files.get_key_value(id).filter(|(id, _)| seen.insert(*id)) else {
+                continue;
+            };
+            let own = file.exports.named.iter().map(|export| export.name.as_str());
+            names.extend(own.filter(|name| id == entry || *name != "default"));
+            open.extend(&file.exports.stars);
+        }
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// The files that `entry` takes names from and that are not known yet, itself included, each after those it takes from. Iterative: chains may be long.
+    fn post_order(&self, entry: &FileId) -> Vec<(&'a FileId, &'a ValidFile)> {
+        let pack = self.pack;
+        let mut order = Vec::new();
+        let mut seen: HashSet<&FileId> = HashSet::new();
+        let mut stack: Vec<(&FileId, bool)> = vec![(entry, false)];
+        while let Some((id, leave)) = stack.pop() {
+            let Some((id, file)) = pack.files.get_key_value(id) else {
+                continue;
+            };
+            if leave {
+                order.push((id, file));
+            } else if !self.known.contains_key(id) && seen.insert(id) {
+                stack.push((id, true));
+                let origins = file
+                    .exports
+                    .named
+                    .iter()
+                    .filter_map(|export| export.origin.as_ref().map(|(from, _)| from));
+                stack.extend(file.exports.stars.iter().chain(origins).map(|next| (next, false)));
+            }
+        }
+        order
+    }
 }
 
 #[cfg(test)]
@@ -218,7 +256,7 @@ mod tests {
             ("a star of nothing", &[("e", &["x"], &["gone"])], &["x"]),
         ];
         for (what, rows, names) in cases {
-            assert_eq!(exported_names(&pack(rows), &id("e")), *names, "{what}");
+            assert_eq!(ExportTable::of(&pack(rows)).of_entry(&id("e")), *names, "{what}");
         }
     }
 
@@ -235,6 +273,26 @@ mod tests {
         let mut last = base;
         last.exports.named = vec![named("x")];
         chain.files.insert(id("f49999"), last);
-        assert_eq!(exported_names(&chain, &id("f0")), ["x"]);
+        assert_eq!(ExportTable::of(&chain).of_entry(&id("f0")), ["x"]);
+    }
+
+    #[test]
+    fn where_names_are_too_many_all_are_listed() {
+        let mut chain = pack(&[]);
+        let base = pack(&[("e", &[], &[])]).files.remove(&id("e")).unwrap();
+        let files = 2_000;
+        assert!(files * files / 2 > NAME_BUDGET);
+        for n in 0..files {
+            let mut file = base.clone();
+            let name = |name: String| NamedExport { name, origin: None };
+            file.exports.named = vec![name(format!("n{n:04}")), name("default".into())];
+            file.exports.stars = vec![id(&format!("f{}", n + 1))];
+            chain.files.insert(id(&format!("f{n}")), file);
+        }
+        let all: Vec<String> = (0..files).map(|n| format!("n{n:04}")).collect();
+        let expected: Vec<String> = std::iter::once("default".to_owned()).chain(all).collect();
+        let mut names = ExportTable::of(&chain);
+        assert_eq!(names.of_entry(&id("f0")), expected);
+        assert_eq!(names.of_entry(&id("f1999")), ["default", "n1999"]);
     }
 }

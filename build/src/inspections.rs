@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use packferry_core::canonical;
 use packferry_core::digest::BlobDigest;
 use packferry_core::payload::WasmDeclaration;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::cache::{Cache, Key, Kind};
 use crate::fault::Fault;
@@ -31,17 +33,30 @@ pub struct Inspections<'a> {
     is_new: bool,
 }
 
-/// Inspections by what they are of. Those of WASM depend on the declaration, too.
+/// Inspections by what they are of, as JSON: a file may state a million names, which are held once, where they are used. Those of WASM
+/// depend on the declaration, too.
 #[derive(Default, Serialize, Deserialize)]
 struct Record {
-    javascript: BTreeMap<BlobDigest, Inspection>,
-    wasm: BTreeMap<BlobDigest, Vec<WasmFault>>,
+    javascript: BTreeMap<BlobDigest, Box<RawValue>>,
+    wasm: BTreeMap<BlobDigest, Box<RawValue>>,
 }
 
 impl Record {
-    fn len(&self) -> usize {
-        self.javascript.len() + self.wasm.len()
+    fn is_empty(&self) -> bool {
+        self.javascript.is_empty() && self.wasm.is_empty()
     }
+}
+
+/// The answer under `name` in `known`, moved over to `used`.
+fn recall<T: DeserializeOwned>(
+    known: &mut BTreeMap<BlobDigest, Box<RawValue>>,
+    used: &mut BTreeMap<BlobDigest, Box<RawValue>>,
+    name: BlobDigest,
+) -> Option<T> {
+    if let Some(found) = known.remove(&name) {
+        used.insert(name, found);
+    }
+    serde_json::from_str(used.get(&name)?.get()).ok()
 }
 
 impl<'a> Inspections<'a> {
@@ -63,23 +78,16 @@ impl<'a> Inspections<'a> {
     /// # Errors
     /// A [`Fault`] where that cannot be done.
     pub fn javascript(&mut self, bytes: &[u8], sha256: BlobDigest) -> Result<Inspection, Fault> {
-        if let Some(known) = self.used.javascript.get(&sha256) {
-            return Ok(known.clone());
+        let known = recall(&mut self.known.javascript, &mut self.used.javascript, sha256);
+        if let Some(inspection) = known {
+            return Ok(inspection);
         }
-        let inspection = match self.known.javascript.remove(&sha256) {
-            Some(known) => known,
-            None => match self.inspectors.javascript.inspect(bytes)? {
-                Inspected {
-                    inspection,
-                    settled: false,
-                } => return Ok(inspection),
-                Inspected { inspection, .. } => {
-                    self.is_new = true;
-                    inspection
-                }
-            },
-        };
-        self.used.javascript.insert(sha256, inspection.clone());
+        let Inspected { inspection, settled } = self.inspectors.javascript.inspect(bytes)?;
+        if settled && self.inspectors.cache.keeps() {
+            self.is_new = true;
+            let json = to_raw_value(&inspection).ok();
+            self.used.javascript.extend(json.map(|json| (sha256, json)));
+        }
         Ok(inspection)
     }
 
@@ -87,17 +95,21 @@ impl<'a> Inspections<'a> {
     pub fn wasm(&mut self, bytes: &[u8], sha256: BlobDigest, declaration: &WasmDeclaration) -> Vec<WasmFault> {
         let declared = canonical::to_json(declaration);
         let name = BlobDigest::of(&[sha256.as_bytes(), declared.as_bytes()].concat());
-        let faults = self.known.wasm.remove(&name).unwrap_or_else(|| {
+        if let Some(faults) = recall(&mut self.known.wasm, &mut self.used.wasm, name) {
+            return faults;
+        }
+        let faults = wasm::inspect(bytes, declaration);
+        if self.inspectors.cache.keeps() {
             self.is_new = true;
-            wasm::inspect(bytes, declaration)
-        });
-        self.used.wasm.insert(name, faults.clone());
+            let json = to_raw_value(&faults).ok();
+            self.used.wasm.extend(json.map(|json| (name, json)));
+        }
         faults
     }
 
     /// Keeps the inspections of this build, and no others: those of files that are gone go, too.
     pub fn keep(self) {
-        if self.is_new || self.known.len() > 0 {
+        if self.is_new || !self.known.is_empty() {
             self.inspectors.cache.put(&self.key, &self.used);
         }
     }

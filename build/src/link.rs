@@ -1,7 +1,7 @@
-//! Stage 5: from accepted files to graphs. Computes reachability, owners, digests and export names, and gives the pack's entry in
-//! the manifest together with the graphs to write. Pure: no I/O, nothing can be refused any more.
+//! Stage 5: from accepted files to graphs. Computes reachability, owners, digests and export names, and gives the graphs to write,
+//! one at a time, and the pack's entry in the manifest. Pure: no I/O, nothing can be refused any more.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use packferry_core::contract::{HOST_FACADE_VERSION, WASM_FACADE_VERSION, host_facade, wasm_facade};
@@ -18,7 +18,7 @@ use packferry_core::record::{GraphRecord, InvalidRecord};
 
 use crate::bundled::{AdmittedBundle, BundledPack, NpmOutcome};
 use crate::diagnostics::HOST_NOT_REGISTERED;
-use crate::exports::exported_names;
+use crate::exports::ExportTable;
 use crate::validate::{EntrySource, ValidFile, ValidModule, ValidPack};
 
 /// A graph, ready to be written.
@@ -30,30 +30,27 @@ pub struct LinkedGraph {
     pub bodies: Vec<Arc<[u8]>>,
 }
 
-/// A pack, ready to be written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LinkedPack {
-    /// Its entry in the manifest.
-    pub entry: PackEntry,
-    /// One graph for each delivered module.
-    pub graphs: Vec<LinkedGraph>,
-}
-
-/// Links `bundled`.
+/// Links `bundled`: hands each graph to `take`, one after the other, and gives the pack's entry in the manifest. A pack may have
+/// thousands of graphs over the same thousands of files, so no two are held at once.
 ///
 /// # Errors
-/// [`InvalidRecord`] where an earlier stage let a graph through that is not closed or not acyclic: our fault, not the pack's.
-pub fn link(bundled: &BundledPack) -> Result<LinkedPack, InvalidRecord> {
+/// [`InvalidRecord`] where an earlier stage let a graph through that is not closed or not acyclic: our fault, not the pack's. What
+/// `take` says.
+pub fn link<E: From<InvalidRecord>>(
+    bundled: &BundledPack,
+    mut take: impl FnMut(LinkedGraph) -> Result<(), E>,
+) -> Result<PackEntry, E> {
     let pack = &bundled.pack;
+    let files = Files::of(pack);
+    let mut names = ExportTable::of(pack);
     let mut modules = Vec::new();
-    let mut graphs = Vec::new();
     let mut unavailable = Vec::new();
     for module in &pack.modules {
-        match graph_of(bundled, module)? {
+        match graph_of(bundled, &files, &mut names, module)? {
             Linked::Delivered(delivered) => {
                 let (entry, graph) = *delivered;
                 modules.push(entry);
-                graphs.push(graph);
+                take(graph)?;
             }
             Linked::Unavailable(code) => {
                 unavailable.push(Unavailable {
@@ -65,16 +62,15 @@ pub fn link(bundled: &BundledPack) -> Result<LinkedPack, InvalidRecord> {
     }
     modules.sort_by(|a, b| by_utf16(a.specifier.as_str(), b.specifier.as_str()));
     unavailable.sort_by(|a, b| by_utf16(a.specifier.as_str(), b.specifier.as_str()));
-    let entry = PackEntry {
+    Ok(PackEntry {
         name: pack.name.clone(),
         version: pack.version.clone(),
         description: pack.description.clone(),
         digest: pack_payload(bundled).digest(),
-        files: owned_files(pack, &modules),
+        files: owned_files(&files, &modules),
         modules,
         unavailable,
-    };
-    Ok(LinkedPack { entry, graphs })
+    })
 }
 
 enum Linked {
@@ -82,12 +78,17 @@ enum Linked {
     Unavailable(&'static str),
 }
 
-fn graph_of(bundled: &BundledPack, module: &ValidModule) -> Result<Linked, InvalidRecord> {
+fn graph_of<'a>(
+    bundled: &'a BundledPack,
+    files: &Files<'a>,
+    names: &mut ExportTable<'a>,
+    module: &'a ValidModule,
+) -> Result<Linked, InvalidRecord> {
     let pack = &bundled.pack;
     match (&module.source, &module.declaration) {
         (EntrySource::File(id), Declaration::Js(declaration)) => {
-            let exports = exported_names(pack, id);
-            finish(js_payload(pack, module, id, declaration), exports, |id| {
+            let exports = names.of_entry(id);
+            finish(js_payload(pack, files, module, id, declaration), exports, |id| {
                 body_of(pack, id)
             })
         }
@@ -97,7 +98,7 @@ fn graph_of(bundled: &BundledPack, module: &ValidModule) -> Result<Linked, Inval
                 .iter()
                 .map(|export| export.alias().to_owned())
                 .collect();
-            finish(wasm_payload(pack, module, id, declaration), exports, |id| {
+            finish(wasm_payload(pack, files, module, id, declaration), exports, |id| {
                 body_of(pack, id)
             })
         }
@@ -161,7 +162,13 @@ fn body_of(pack: &ValidPack, id: &FileId) -> Option<Arc<[u8]>> {
     pack.files.get(id).map(|file| Arc::clone(&file.bytes))
 }
 
-fn js_payload(pack: &ValidPack, module: &ValidModule, id: &FileId, declaration: &JsDeclaration) -> GraphPayload {
+fn js_payload(
+    pack: &ValidPack,
+    files: &Files<'_>,
+    module: &ValidModule,
+    id: &FileId,
+    declaration: &JsDeclaration,
+) -> GraphPayload {
     GraphPayload::Js(JsPayload {
         package_name: pack.name.clone(),
         package_version: pack.version.clone(),
@@ -169,11 +176,17 @@ fn js_payload(pack: &ValidPack, module: &ValidModule, id: &FileId, declaration: 
         module_id: id.clone(),
         kind: JsKind::Js,
         declaration: declaration.clone(),
-        entries: graph_entries(pack, id),
+        entries: graph_entries(files, id),
     })
 }
 
-fn wasm_payload(pack: &ValidPack, module: &ValidModule, id: &FileId, declaration: &WasmDeclaration) -> GraphPayload {
+fn wasm_payload(
+    pack: &ValidPack,
+    files: &Files<'_>,
+    module: &ValidModule,
+    id: &FileId,
+    declaration: &WasmDeclaration,
+) -> GraphPayload {
     GraphPayload::Wasm(WasmPayload {
         package_name: pack.name.clone(),
         package_version: pack.version.clone(),
@@ -181,7 +194,7 @@ fn wasm_payload(pack: &ValidPack, module: &ValidModule, id: &FileId, declaration
         module_id: id.clone(),
         kind: WasmKind::Wasm,
         declaration: sorted_exports(declaration),
-        entries: graph_entries(pack, id),
+        entries: graph_entries(files, id),
         facade_version: WASM_FACADE_VERSION,
         facade: wasm_facade(
             module.specifier.as_str(),
@@ -234,53 +247,82 @@ fn sorted_exports(declaration: &WasmDeclaration) -> WasmDeclaration {
     sorted
 }
 
-/// Every file reachable from `entry`, itself included, sorted by id.
-fn graph_entries(pack: &ValidPack, entry: &FileId) -> Vec<GraphEntry> {
-    let mut entries: Vec<GraphEntry> = reachable(pack, entry)
-        .into_iter()
-        .map(|(id, file)| GraphEntry {
-            id: id.clone(),
-            kind: file.kind,
-            dependencies: file.dependencies.clone(),
-            bytes: file.sha256,
-        })
-        .collect();
-    entries.sort_by(|a, b| by_utf16(a.id.as_str(), b.id.as_str()));
-    entries
+/// The files of a pack by number, in the order in which digests list them.
+struct Files<'a> {
+    files: Vec<(&'a FileId, &'a ValidFile)>,
+    numbers: HashMap<&'a FileId, usize>,
+    /// The numbers of the files that each file imports.
+    imports: Vec<Vec<usize>>,
 }
 
-fn reachable<'a>(pack: &'a ValidPack, entry: &FileId) -> BTreeMap<&'a FileId, &'a ValidFile> {
-    let mut found = BTreeMap::new();
-    let mut open: Vec<&FileId> = vec![entry];
-    while let Some(id) = open.pop() {
-        let Some((id, file)) = pack.files.get_key_value(id) else {
-            continue;
-        };
-        if found.insert(id, file).is_none() {
-            open.extend(file.dependencies.iter());
+impl<'a> Files<'a> {
+    fn of(pack: &'a ValidPack) -> Self {
+        let mut files: Vec<(&FileId, &ValidFile)> = pack.files.iter().collect();
+        files.sort_by(|a, b| by_utf16(a.0.as_str(), b.0.as_str()));
+        let numbers: HashMap<&FileId, usize> = files.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
+        let imports = files
+            .iter()
+            .map(|(_, file)| {
+                file.dependencies
+                    .iter()
+                    .filter_map(|id| numbers.get(id).copied())
+                    .collect()
+            })
+            .collect();
+        Self {
+            files,
+            numbers,
+            imports,
         }
     }
-    found
+
+    /// Marks what `entry` reaches, itself included, and gives the numbers of what had no mark. What is behind a mark is marked.
+    fn mark(&self, entry: &FileId, marks: &mut [bool]) -> Vec<usize> {
+        let mut open: Vec<usize> = self.numbers.get(entry).copied().into_iter().collect();
+        let mut marked = Vec::new();
+        while let Some(at) = open.pop() {
+            match marks.get_mut(at) {
+                Some(mark) if !*mark => *mark = true,
+                _ => continue,
+            }
+            marked.push(at);
+            open.extend(self.imports.get(at).into_iter().flatten());
+        }
+        marked.sort_unstable();
+        marked
+    }
+
+    fn at(&self, numbers: Vec<usize>) -> impl Iterator<Item = (&'a FileId, &'a ValidFile)> {
+        numbers.into_iter().filter_map(|at| self.files.get(at).copied())
+    }
+}
+
+/// Every file reachable from `entry`, itself included, sorted by id.
+fn graph_entries(files: &Files<'_>, entry: &FileId) -> Vec<GraphEntry> {
+    let mut marks = vec![false; files.files.len()];
+    let entries = files.at(files.mark(entry, &mut marks)).map(|(id, file)| GraphEntry {
+        id: id.clone(),
+        kind: file.kind,
+        dependencies: file.dependencies.clone(),
+        bytes: file.sha256,
+    });
+    entries.collect()
 }
 
 /// The files that a module reaches, each under the graph of the first module that reaches it (pack contract, section 12). An
 /// npm or host entry reaches none, also where an authored file is called `npm:x` or `host:x`.
-fn owned_files(pack: &ValidPack, modules: &[ModuleEntry]) -> Vec<FileEntry> {
+fn owned_files(files: &Files<'_>, modules: &[ModuleEntry]) -> Vec<FileEntry> {
     let mut entries: Vec<(&Specifier, &FileId, GraphDigest)> = modules
         .iter()
         .filter(|module| module.npm.is_none() && module.host_id.is_none())
         .map(|module| (&module.specifier, &module.file_id, module.graph_digest))
         .collect();
     entries.sort_by(|a, b| by_owner(a.0.as_str(), b.0.as_str()));
-    let mut owners: BTreeMap<&FileId, (&ValidFile, GraphDigest)> = BTreeMap::new();
-    for (_, entry, graph) in entries {
-        for (id, file) in reachable(pack, entry) {
-            owners.entry(id).or_insert((file, graph));
-        }
-    }
-    let mut files: Vec<FileEntry> = owners
-        .into_iter()
-        .map(|(id, (file, graph_digest))| FileEntry {
+    let mut owned = vec![false; files.files.len()];
+    let mut rows: Vec<FileEntry> = Vec::new();
+    for (_, entry, graph_digest) in entries {
+        let first = files.at(files.mark(entry, &mut owned));
+        rows.extend(first.map(|(id, file)| FileEntry {
             id: id.clone(),
             kind: file.kind,
             sha256: file.sha256,
@@ -288,10 +330,10 @@ fn owned_files(pack: &ValidPack, modules: &[ModuleEntry]) -> Vec<FileEntry> {
             internal: file.internal,
             graph_digest,
             dependencies: file.dependencies.clone(),
-        })
-        .collect();
-    files.sort_by(|a, b| by_utf16(a.id.as_str(), b.id.as_str()));
-    files
+        }));
+    }
+    rows.sort_by(|a, b| by_utf16(a.id.as_str(), b.id.as_str()));
+    rows
 }
 
 fn pack_payload(bundled: &BundledPack) -> PackPayload {

@@ -9,9 +9,11 @@ use packferry_core::digest::ManifestDigest;
 use packferry_core::id::PackName;
 use packferry_core::manifest::{self, PackEntry};
 use packferry_core::order::by_utf16;
+use packferry_core::record::InvalidRecord;
 use rayon::prelude::*;
 use serde_json::{Value, json};
 
+use crate::bundled::BundledPack;
 use crate::cache::Cache;
 use crate::diagnostics::{DUPLICATE_PACK, Diagnostic, Severity};
 use crate::discover::{Discovered, Roots, discover};
@@ -19,7 +21,7 @@ use crate::fault::Fault;
 use crate::finding::{Finding, Subject};
 use crate::inspections::Inspectors;
 use crate::javascript::Inspector;
-use crate::link::{LinkedPack, link};
+use crate::link::{LinkedGraph, link};
 use crate::npm::{self, LazyBundler};
 use crate::package_json::{self, Outcome, RawPack};
 use crate::progress::{Bar, Progress};
@@ -98,25 +100,38 @@ pub fn build(
     let writer = ReleaseWriter::open(out)?;
     let bar = |packs| progress.bar("building", packs);
     let mut judged = judge(roots, config, LazyBundler::new(cache), bar, |ready| {
-        writer.write_pack(&ready.linked)?;
-        Ok(ready.linked.entry)
+        ready.link(|graph| writer.write_graph(&graph))
     })?;
     judged.findings.splice(0..0, in_pack);
     cache.trim();
     finish(judged.packs, judged.findings, writer)
 }
 
-/// A pack that went through all stages, ready to be written or shown.
+/// A pack that went through all stages but the last, ready to be linked, and so written or shown.
 #[derive(Debug)]
 pub struct Ready {
     /// Where it lies, as the user would name it.
     pub shown: Utf8PathBuf,
     /// Bytes of all its files, reached or not, bundled npm entries included.
     pub bytes: u64,
-    /// What it authored.
-    pub pack: ValidPack,
-    /// Its graphs and its entry in the manifest.
-    pub linked: LinkedPack,
+    /// What it authored, and its bundles.
+    pub bundled: BundledPack,
+}
+
+impl Ready {
+    /// The last stage before writing: hands the pack's graphs to `take`, one after the other, and gives its entry in the manifest.
+    ///
+    /// # Errors
+    /// A [`Fault`] of ours, or of `take`.
+    pub fn link(&self, take: impl FnMut(LinkedGraph) -> Result<(), Fault>) -> Result<PackEntry, Fault> {
+        link(&self.bundled, take)
+    }
+}
+
+impl From<InvalidRecord> for Fault {
+    fn from(error: InvalidRecord) -> Self {
+        Self::new(format!("linking a pack failed: {error}"))
+    }
 }
 
 /// What became of the packs under some roots.
@@ -128,7 +143,7 @@ pub struct Judged<T> {
     pub findings: Vec<Finding>,
 }
 
-/// Takes the packs under `roots` through all stages and hands each good one to `apply`.
+/// Takes the packs under `roots` through the stages and hands each good one to `apply`, which links it.
 ///
 /// # Errors
 /// A [`Fault`] of ours, of the command line, or of `apply`.
@@ -231,7 +246,7 @@ struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The stages after reading: validate, choose among candidates of one name, bundle, link.
+    /// The stages after reading: validate, choose among candidates of one name, bundle.
     fn run(&self, candidates: Vec<RawPack>) -> Result<(Option<Ready>, Vec<Finding>), Fault> {
         let mut findings = Vec::new();
         let mut valid = Vec::new();
@@ -263,14 +278,11 @@ impl Line<'_> {
         let Some(bundled) = bundled else {
             return Ok((None, findings));
         };
-        let linked =
-            link(&bundled).map_err(|error| Fault::new(format!("linking {} failed: {error}", bundled.pack.name)))?;
         let bytes = npm::total_bytes(&bundled.pack, &bundled.npm);
         let ready = Ready {
             shown: about.shown,
             bytes,
-            pack: bundled.pack,
-            linked,
+            bundled,
         };
         Ok((Some(ready), findings))
     }

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +17,7 @@ use packferry_core::record::GraphRecord;
 use serde::{Deserialize, Serialize};
 
 use crate::fault::{Fault, reason};
-use crate::link::LinkedPack;
+use crate::link::LinkedGraph;
 
 /// `report.json`: what a build left out. Canonical; holds no path and no time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,27 +98,26 @@ impl ReleaseWriter {
         })
     }
 
-    /// Writes blobs, graph records and closures of `pack`.
+    /// Writes blobs, graph record and closure of `graph`.
     ///
     /// # Errors
     /// A [`Fault`] where the disk refuses.
-    pub fn write_pack(&self, pack: &LinkedPack) -> Result<(), Fault> {
-        for graph in &pack.graphs {
-            for (file, body) in graph.record.files().iter().zip(&graph.bodies) {
-                self.write_object(&StorageKey::Blob(file.sha256), body)?;
-            }
-            let digest = graph.record.digest();
-            self.write_object(&StorageKey::Graph(digest), graph.record.to_json().as_bytes())?;
-            let bodies = graph.bodies.iter().map(AsRef::as_ref);
-            let frame = closure::encode(&graph.record, bodies).ok_or_else(|| {
-                Fault::new(format!(
-                    "the graph record of {} is too long",
-                    graph.record.payload().specifier()
-                ))
-            })?;
-            self.write_object(&StorageKey::Closure(digest), &frame)?;
+    pub fn write_graph(&self, graph: &LinkedGraph) -> Result<(), Fault> {
+        for (file, body) in graph.record.files().iter().zip(&graph.bodies) {
+            self.write_object(&StorageKey::Blob(file.sha256), &[body])?;
         }
-        Ok(())
+        let digest = graph.record.digest();
+        let json = graph.record.to_json();
+        self.write_object(&StorageKey::Graph(digest), &[json.as_bytes()])?;
+        let head = closure::head(&json).ok_or_else(|| {
+            Fault::new(format!(
+                "the graph record of {} is too long",
+                graph.record.payload().specifier()
+            ))
+        })?;
+        let mut frame: Vec<&[u8]> = vec![&head, json.as_bytes()];
+        frame.extend(graph.bodies.iter().map(AsRef::as_ref));
+        self.write_object(&StorageKey::Closure(digest), &frame)
     }
 
     /// Writes the shards, the report and, last, the manifest; then removes objects that the release does not have.
@@ -127,10 +126,10 @@ impl ReleaseWriter {
     /// A [`Fault`] where the disk refuses; until the manifest is written, the earlier release stands.
     pub fn finish(self, manifest: &WrittenManifest, report: &BuildReport) -> Result<ObjectCount, Fault> {
         for (digest, text) in &manifest.shards {
-            self.write_object(&StorageKey::Shard(*digest), text.as_bytes())?;
+            self.write_object(&StorageKey::Shard(*digest), &[text.as_bytes()])?;
         }
-        self.write_file("report.json", canonical::to_json(report).as_bytes())?;
-        self.write_file("manifest.json", manifest.root.as_bytes())?;
+        self.write_file("report.json", &[canonical::to_json(report).as_bytes()])?;
+        self.write_file("manifest.json", &[manifest.root.as_bytes()])?;
         self.prune()
             .map_err(|error| Fault::new(format!("cannot remove old objects of {}: {}", self.dir, reason(&error))))?;
         Ok(ObjectCount {
@@ -139,7 +138,7 @@ impl ReleaseWriter {
         })
     }
 
-    fn write_object(&self, key: &StorageKey, bytes: &[u8]) -> Result<(), Fault> {
+    fn write_object(&self, key: &StorageKey, parts: &[&[u8]]) -> Result<(), Fault> {
         let name = format!("objects/{key}");
         let first = self
             .kept
@@ -149,7 +148,7 @@ impl ReleaseWriter {
         if !first {
             return Ok(());
         }
-        if self.write_file(&name, bytes)? {
+        if self.write_file(&name, parts)? {
             self.written.fetch_add(1, Ordering::Relaxed);
         } else {
             self.unchanged.fetch_add(1, Ordering::Relaxed);
@@ -157,15 +156,13 @@ impl ReleaseWriter {
         Ok(())
     }
 
-    /// Writes a file whole or not at all. False where it had these very bytes already.
-    fn write_file(&self, name: &str, bytes: &[u8]) -> Result<bool, Fault> {
+    /// Writes a file of `parts`, end to end, whole or not at all. False where it had these very bytes already.
+    fn write_file(&self, name: &str, parts: &[&[u8]]) -> Result<bool, Fault> {
         let path = self.dir.join(name);
-        let same = fs::metadata(&path).is_ok_and(|found| found.is_file() && found.len() == bytes.len() as u64)
-            && fs::read(&path).is_ok_and(|found| found == bytes);
-        if same {
+        if holds(&path, parts).unwrap_or(false) {
             return Ok(false);
         }
-        write_atomically(&path, bytes).map_err(|error| Fault::writing(path, &error))?;
+        write_parts(&path, parts).map_err(|error| Fault::writing(path, &error))?;
         Ok(true)
     }
 
@@ -187,11 +184,35 @@ impl ReleaseWriter {
     }
 }
 
+/// Whether the file at `path` has the bytes of `parts`, end to end. Holds little of it at a time.
+fn holds(path: &Utf8Path, parts: &[&[u8]]) -> io::Result<bool> {
+    const PIECE: usize = 128 << 10;
+    let mut file = File::open(path)?;
+    let found = file.metadata()?;
+    let length: usize = parts.iter().map(|part| part.len()).sum();
+    if !found.is_file() || found.len() != length as u64 {
+        return Ok(false);
+    }
+    let mut piece = vec![0; PIECE.min(length)];
+    for wanted in parts.iter().flat_map(|part| part.chunks(PIECE)) {
+        let read = piece.get_mut(..wanted.len()).ok_or(io::ErrorKind::InvalidInput)?;
+        file.read_exact(read)?;
+        if read != wanted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
 /// Writes `bytes` to a temporary file beside `path` and renames it: readers see the old file or the new one.
 ///
 /// # Errors
 /// What the file system says.
 pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
+    write_parts(path, &[bytes])
+}
+
+fn write_parts(path: &Utf8Path, parts: &[&[u8]]) -> io::Result<()> {
     let folder = path
         .parent()
         .filter(|folder| !folder.as_str().is_empty())
@@ -200,7 +221,9 @@ pub fn write_atomically(path: &Utf8Path, bytes: &[u8]) -> io::Result<()> {
         .prefix(".packferry-")
         .permissions(file_mode())
         .tempfile_in(folder)?;
-    file.write_all(bytes)?;
+    for part in parts {
+        file.write_all(part)?;
+    }
     file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }

@@ -11,16 +11,16 @@ use packferry_core::digest::{BlobDigest, ManifestDigest};
 use packferry_core::id::{FileId, PackName};
 use packferry_core::manifest::{self, PackEntry, WrittenManifest};
 use packferry_core::order::by_utf16;
-use packferry_core::payload::GraphPayload;
+use packferry_core::payload::BundlerName;
 use rustix::fs::{CWD, RenameFlags};
 use serde_json::{Value, json};
 
+use crate::bundled::{BundledPack, NpmOutcome};
 use crate::cache::Cache;
 use crate::diagnostics::{Diagnostic, STAGED_CASE, Severity};
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
 use crate::finding::{Finding, Subject};
-use crate::link::LinkedGraph;
 use crate::npm::LazyBundler;
 use crate::package_json::PACKAGE_JSON;
 use crate::pipeline::{Ready, judge};
@@ -31,6 +31,7 @@ use crate::staging::{
     shard_path,
 };
 use crate::text::counted;
+use crate::validate::EntrySource;
 
 /// What a run of `packferry stage` did.
 #[derive(Debug)]
@@ -172,7 +173,7 @@ impl Share {
             .map(|(path, bytes)| (path, BlobDigest::of(bytes)));
         Ok(Self {
             shown: ready.shown.clone(),
-            entry: ready.linked.entry.clone(),
+            entry: ready.link(|_| Ok(()))?,
             files: digests.collect(),
             npm: bundles(ready).map(|(row, _)| row).collect(),
         })
@@ -181,7 +182,7 @@ impl Share {
 
 /// The files of a pack that are staged, by their paths in the tree: package.json, what it declares, and SKILL.md.
 fn contents(ready: &Ready) -> Result<BTreeMap<FileId, &[u8]>, Fault> {
-    let pack = &ready.pack;
+    let pack = &ready.bundled.pack;
     let mut files = BTreeMap::from([(path_of(&pack.name, PACKAGE_JSON)?, pack.package_json.as_bytes())]);
     for (id, file) in &pack.files {
         files.insert(path_of(&pack.name, id.as_str())?, &file.bytes);
@@ -202,20 +203,25 @@ fn path(text: &str) -> Result<FileId, Fault> {
 
 /// The npm entries of a pack that are delivered, each with its bundle.
 fn bundles(ready: &Ready) -> impl Iterator<Item = (StagedEntry, &Arc<[u8]>)> {
-    let bundle = |graph: &LinkedGraph| match graph.record.payload() {
-        GraphPayload::Npm(npm) => Some(StagedEntry {
-            specifier: npm.specifier.clone(),
-            npm: npm.npm.clone(),
-            npm_version: npm.npm_version.clone(),
-            bundler: npm.bundler,
-            bundler_version: npm.bundler_version.clone(),
-            options_digest: npm.options_digest,
-            source: npm.source,
-        }),
-        GraphPayload::Js(_) | GraphPayload::Wasm(_) | GraphPayload::Host(_) => None,
-    };
-    let graphs = ready.linked.graphs.iter();
-    graphs.filter_map(move |graph| Some((bundle(graph)?, graph.bodies.first()?)))
+    let BundledPack { pack, npm } = &ready.bundled;
+    pack.modules.iter().filter_map(|module| {
+        let EntrySource::Npm(name) = &module.source else {
+            return None;
+        };
+        let Some(NpmOutcome::Admitted(bundle)) = npm.get(name) else {
+            return None;
+        };
+        let row = StagedEntry {
+            specifier: module.specifier.clone(),
+            npm: name.clone(),
+            npm_version: bundle.npm_version.clone(),
+            bundler: BundlerName::Esbuild,
+            bundler_version: bundle.bundler.version.clone(),
+            options_digest: bundle.bundler.options_digest,
+            source: bundle.sha256,
+        };
+        Some((row, &bundle.bytes))
+    })
 }
 
 /// The documents of a staged tree: a pure function of its packs.

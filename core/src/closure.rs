@@ -24,14 +24,19 @@ pub enum InvalidClosure {
     Record(#[from] InvalidRecord),
 }
 
+/// What stands in a frame before the record's JSON. None where its length does not fit the format.
+#[must_use]
+pub fn head(json: &str) -> Option<[u8; 8]> {
+    let [a, b, c, d] = *MAGIC;
+    let [e, f, g, h] = u32::try_from(json.len()).ok()?.to_le_bytes();
+    Some([a, b, c, d, e, f, g, h])
+}
+
 /// Frames `record` and `bodies`, the bytes of its files in its order. None where a length does not fit the format.
 #[must_use]
 pub fn encode<'a>(record: &GraphRecord, bodies: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
     let json = record.to_json();
-    let length = u32::try_from(json.len()).ok()?;
-    let mut frame = Vec::with_capacity(8 + json.len());
-    frame.extend_from_slice(MAGIC);
-    frame.extend_from_slice(&length.to_le_bytes());
+    let mut frame = head(&json)?.to_vec();
     frame.extend_from_slice(json.as_bytes());
     for body in bodies {
         frame.extend_from_slice(body);

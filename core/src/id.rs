@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::digest::{GraphDigest, is_digest};
 use crate::limits::MODULE_ID_BYTES;
@@ -44,6 +44,12 @@ macro_rules! text_type {
             }
         }
 
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+
         impl From<$name> for String {
             fn from(name: $name) -> Self {
                 name.0
@@ -60,8 +66,8 @@ macro_rules! text_type {
 }
 
 /// A pack's name: the package-name form of the pack contract, section 1.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct PackName(String);
 text_type!(PackName);
 
@@ -97,8 +103,8 @@ fn is_package_segment(text: &str) -> bool {
 }
 
 /// The name of a module inside its pack: `.` for the pack's root, else one or more of `[A-Za-z0-9._-]`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct ModuleName(String);
 text_type!(ModuleName);
 
@@ -129,8 +135,8 @@ impl ModuleName {
 }
 
 /// What a workflow asks for: `<pack>` for the root module, else `<pack>/<name>`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct Specifier(String);
 text_type!(Specifier);
 
@@ -189,8 +195,8 @@ fn split_specifier(text: &str) -> (&str, Option<&str>) {
 }
 
 /// One source of a pack's graph: a normalized pack-relative path, or `host:<id>` or `npm:<name>` for a generated one.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[serde(try_from = "String")]
 pub struct FileId(String);
 text_type!(FileId);
 

@@ -67,6 +67,15 @@ struct Document {
     entry: FileId,
 }
 
+/// The document as it is written, without a copy of what it holds.
+#[derive(Serialize)]
+struct Written<'a> {
+    version: u64,
+    payload: &'a str,
+    files: &'a [RecordFile],
+    entry: &'a FileId,
+}
+
 /// Why a record is not that of the graph it was read for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidRecord {
@@ -140,11 +149,11 @@ impl GraphRecord {
     /// The record's canonical JSON.
     #[must_use]
     pub fn to_json(&self) -> String {
-        canonical::to_json(&Document {
+        canonical::to_json(&Written {
             version: 1,
-            payload: self.payload.to_json(),
-            files: self.files.clone(),
-            entry: self.payload.entry().clone(),
+            payload: &self.payload.to_json(),
+            files: &self.files,
+            entry: self.payload.entry(),
         })
     }
 

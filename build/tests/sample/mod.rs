@@ -5,6 +5,7 @@ use std::path::Path;
 
 use packferry::bundled::BundledPack;
 use packferry::discover::{PackDir, Standing};
+use packferry::fault::Fault;
 use packferry::link::link;
 use packferry::release::{BuildReport, Release, ReleaseWriter};
 use packferry::validate::{EntrySource, ExportNames, ValidFile, ValidModule, ValidPack};
@@ -66,9 +67,8 @@ pub(crate) fn write_release(dir: &Path, packs: &[BundledPack]) -> Release {
     let writer = ReleaseWriter::open(dir).unwrap();
     let mut entries = Vec::new();
     for pack in packs {
-        let linked = link(pack).unwrap();
-        writer.write_pack(&linked).unwrap();
-        entries.push(linked.entry);
+        let entry: Result<_, Fault> = link(pack, |graph| writer.write_graph(&graph));
+        entries.push(entry.unwrap());
     }
     let manifest = manifest::write(entries);
     let report = BuildReport {
