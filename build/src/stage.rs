@@ -17,13 +17,13 @@ use serde_json::{Value, json};
 
 use crate::bundled::{BundledPack, NpmOutcome};
 use crate::cache::Cache;
-use crate::diagnostics::{Diagnostic, STAGED_CASE, Severity};
+use crate::diagnostics::{Diagnostic, NO_PACK, STAGED_CASE, Severity};
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
 use crate::finding::{Finding, Subject};
 use crate::npm::LazyBundler;
 use crate::package_json::PACKAGE_JSON;
-use crate::pipeline::{Ready, judge};
+use crate::pipeline::{Judged, Ready, judge};
 use crate::progress::Progress;
 use crate::skill::SKILL_MD;
 use crate::staging::{
@@ -118,18 +118,16 @@ pub fn stage(
         Share::of(&ready)
     })?;
     cache.trim();
+    if let Some(path) = root_without_pack(roots, &judged) {
+        let fault = Fault::new(format!("{path} holds no pack, so nothing was staged"));
+        return Err(fault.hint("A pack is a directory with a package.json that lists nodetool.sandboxModules."));
+    }
     let mut outcome = StageOutcome {
         staged: None,
         findings: judged.findings,
     };
     if outcome.errors().next().is_some() {
         return Ok(outcome);
-    }
-    if judged.packs.is_empty() {
-        return Err(
-            Fault::new(format!("there is no pack under {roots}, so nothing was staged"))
-                .hint("A pack is a directory with a package.json that lists nodetool.sandboxModules."),
-        );
     }
     let documents = Documents::of(&judged.packs)?;
     outcome.findings.extend(case_findings(&documents.list, &judged.packs));
@@ -147,6 +145,27 @@ pub fn stage(
         files: documents.list.files.len() + 1,
     });
     Ok(outcome)
+}
+
+/// The root that holds no pack, or all of them where there is none at all; not where a pack at fault says more. Staging goes by the paths
+/// that it was given, so one of them misspelt is no small thing.
+#[must_use]
+pub fn root_without_pack<T>(roots: &Roots, judged: &Judged<T>) -> Option<String> {
+    let severity = |finding: &Finding| finding.diagnostic.rule.severity;
+    if judged
+        .findings
+        .iter()
+        .any(|finding| severity(finding) == Severity::Error)
+    {
+        return None;
+    }
+    let empty = judged
+        .findings
+        .iter()
+        .find(|finding| finding.diagnostic.rule.code == NO_PACK.code);
+    empty
+        .map(|finding| finding.about.shown.to_string())
+        .or_else(|| judged.packs.is_empty().then(|| roots.to_string()))
 }
 
 /// What a staged tree says of one pack.

@@ -19,9 +19,9 @@ use serde_json::{Value, json};
 use crate::cache::Cache;
 use crate::commands;
 use crate::diagnostics::{
-    Diagnostic, Findings, NPM_MODULE_NOT_STAGED, Rule, STAGED_FILE_CHANGED, STAGED_FILE_EXTRA, STAGED_FILE_IRREGULAR,
-    STAGED_FILE_MISSING, STAGED_MANIFEST, STAGED_PACK_MISSING, STAGED_PACK_STALE, STAGED_TREE_MISSING,
-    STAGING_LIST_INVALID, Severity,
+    Diagnostic, Findings, HOST_NOT_REGISTERED, NPM_MODULE_NOT_STAGED, RULES, Rule, STAGED_FILE_CHANGED,
+    STAGED_FILE_EXTRA, STAGED_FILE_IRREGULAR, STAGED_FILE_MISSING, STAGED_MANIFEST, STAGED_PACK_MISSING,
+    STAGED_PACK_STALE, STAGED_TREE_MISSING, STAGING_LIST_INVALID, Severity,
 };
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
@@ -31,7 +31,7 @@ use crate::pack_files::{Opened, PackRoot, Unread};
 use crate::package_json::quoted;
 use crate::pipeline::judge;
 use crate::progress::Progress;
-use crate::stage::{Documents, Share};
+use crate::stage::{Documents, Share, root_without_pack};
 use crate::staging::{
     BUNDLES, DOCUMENT_BYTES, MANIFEST, STAGED_TREE, STAGING_LIST, StagedEntry, StagedFile, StagingList, described,
     pack_of, read_document, shard_path,
@@ -110,10 +110,7 @@ pub fn verify(
     verified.packs = files_by_pack(&list).len();
     verified.findings = placed(&tree, found.into_vec());
     if verified.is_sound() {
-        let packs = judge_packs(&tree, config, progress, &mut verified.findings)?;
-        if verified.is_sound() {
-            verified.manifest = check_documents(&tree, &list, packs, &mut verified.findings)?;
-        }
+        judge_tree(&tree, &list, config, progress, &mut verified)?;
     }
     if let Some(roots) = against.filter(|_| verified.is_sound()) {
         verified.findings = compare(&tree, &list, roots, config, progress)?;
@@ -257,24 +254,39 @@ fn placed(tree: &Utf8Path, found: Vec<Diagnostic>) -> Vec<Finding> {
     found.into_iter().map(finding).collect()
 }
 
-/// Judges the packs of the tree as a build does; their errors are findings.
-fn judge_packs(
+/// Judges the packs of the tree as a build does, then list and manifest by what was made of the packs.
+fn judge_tree(
     tree: &Utf8Path,
+    list: &StagingList,
     config: Option<&Utf8Path>,
     progress: &Progress,
-    findings: &mut Vec<Finding>,
-) -> Result<Vec<Share>, Fault> {
+    verified: &mut Verified,
+) -> Result<(), Fault> {
     let bar = |packs| progress.bar("verifying", packs);
     let roots = commands::roots(&[tree.to_owned()])?;
     let judged = judge(&roots, config, LazyBundler::new(&Cache::none()), bar, |ready| {
         Share::of(&ready)
     })?;
-    findings.extend(judged.findings.into_iter().filter(is_error));
-    Ok(judged.packs)
+    let (errors, others): (Vec<Finding>, Vec<Finding>) = judged.findings.into_iter().partition(is_error);
+    verified.findings = errors;
+    if verified.is_sound() {
+        verified.manifest = check_documents(tree, list, judged.packs, &mut verified.findings)?;
+    }
+    if !verified.is_sound() {
+        // An entry that is skipped now, and was not when it was staged, tells why the manifest is another.
+        verified.findings.extend(others.into_iter().filter(is_skip));
+    }
+    Ok(())
 }
 
 fn is_error(finding: &Finding) -> bool {
     finding.diagnostic.rule.severity == Severity::Error
+}
+
+/// Whether a module is skipped for another reason than that it was skipped when it was staged.
+fn is_skip(finding: &Finding) -> bool {
+    let rule = finding.diagnostic.rule;
+    rule.severity == Severity::Skipped && rule.code != NPM_MODULE_NOT_STAGED.code
 }
 
 /// Holds list and manifest against those of the packs that were judged. Gives the manifest's digest where they are the same.
@@ -347,12 +359,20 @@ fn check_entries(manifest: &[PackEntry], packs: &[Share], found: &mut Findings) 
 fn adopt_reasons(entry: &mut PackEntry, staged: Option<&PackEntry>) {
     for row in &mut entry.unavailable {
         let reason = staged.and_then(|pack| pack.unavailable.iter().find(|other| other.specifier == row.specifier));
-        if let Some(reason) = reason.filter(|reason| reason.code.starts_with("npm-module-"))
+        if let Some(reason) = reason.filter(|reason| is_reason(&reason.code))
             && row.code == NPM_MODULE_NOT_STAGED.code
         {
             row.code.clone_from(&reason.code);
         }
     }
+}
+
+/// Whether an npm entry can be skipped with this code.
+fn is_reason(code: &str) -> bool {
+    let rules = RULES.iter().flat_map(|(_, rules)| *rules);
+    rules
+        .filter(|rule| rule.severity == Severity::Skipped && rule.code != HOST_NOT_REGISTERED.code)
+        .any(|rule| rule.code == code)
 }
 
 /// Bytes of all shards of a manifest together. Keeps a hostile tree from exhausting memory.
@@ -407,11 +427,11 @@ fn compare(
     let judged = judge(roots, config, LazyBundler::new(&Cache::none()), bar, |ready| {
         Share::of(&ready)
     })?;
-    let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
-    if findings.is_empty() && judged.packs.is_empty() {
-        let fault = Fault::new(format!("there is no pack under {roots} to hold {tree} against"));
+    if let Some(path) = root_without_pack(roots, &judged) {
+        let fault = Fault::new(format!("{path} holds no pack that {tree} could be held against"));
         return Err(fault.hint("Name the roots that were staged."));
     }
+    let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
     let staged = files_by_pack(list);
     for share in judged.packs {
         let name = &share.entry.name;

@@ -543,7 +543,15 @@ fn a_tree_is_held_against_what_is_installed() {
     fs::create_dir(top.path().join("none")).unwrap();
     let run = packferry(top.path(), &["verify-bundle", "moved/app", "--against", "none"], 2);
     assert!(
-        run.err.starts_with("packferry: there is no pack under none to hold"),
+        run.err
+            .starts_with("packferry: none holds no pack that moved/app/_sandbox could be held against"),
+        "{}",
+        run.err
+    );
+    let stage = ["stage", "moved/app/_sandbox", "none", "--out", "more"];
+    let run = packferry(top.path(), &stage, 2);
+    assert!(
+        run.err.contains("packferry: none holds no pack, so nothing was staged"),
         "{}",
         run.err
     );
@@ -695,7 +703,7 @@ fn host_modules_want_the_same_registry() {
     );
     packferry(top.path(), &["verify-bundle", "app", "--config", "packferry.toml"], 0);
     let report = packferry(top.path(), &["verify-bundle", "app", "--json"], 1).json();
-    assert_eq!(codes(&report), ["staged-manifest"].into());
+    assert_eq!(codes(&report), ["host-not-registered", "staged-manifest"].into());
     assert!(messages(&report).contains("@acme/csv"), "{report}");
 }
 
