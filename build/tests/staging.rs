@@ -367,6 +367,53 @@ fn a_tree_builds_to_the_same_digests_without_npm_and_without_a_bundler() {
     packferry(top.path(), &["verify-bundle", "elsewhere", "--against", &packs], 0);
 }
 
+/// The packs of a release's manifest, without the reasons of what is unavailable.
+fn packs_of(manifest: &Path) -> Value {
+    let mut manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+    for pack in manifest["packs"].as_array_mut().unwrap() {
+        for row in pack["unavailable"].as_array_mut().unwrap() {
+            row["code"].take();
+        }
+    }
+    manifest
+}
+
+#[test]
+fn reference_packs_of_every_kind_build_to_the_same_digests() {
+    let top = tempfile::tempdir().unwrap();
+    let path = |name: &str| format!("{REPOSITORY}/{name}");
+    let (good, registry) = (path("fixtures/good-packs"), path("examples/nodetool.packferry.toml"));
+    let config = ["--json", "--config", &registry];
+    let scope = format!("{good}/@nodetool-ai");
+    let report = packferry(top.path(), &[&["check", &good, &scope], &config[..]].concat(), 1).json();
+    let packs = report["packs"].as_array().unwrap().iter();
+    let packs: Vec<&str> = packs.map(|pack| pack["directory"].as_str().unwrap()).collect();
+    assert!(packs.len() > 10, "{packs:?}");
+    packferry(
+        top.path(),
+        &[&["build", "--out", "release"], &config[..], &packs].concat(),
+        0,
+    );
+    packferry(
+        top.path(),
+        &[&["stage", "--out", "app"], &config[..], &packs].concat(),
+        0,
+    );
+    let release = top.path().join("release/manifest.json");
+    assert_eq!(
+        fs::read(&release).unwrap(),
+        fs::read(top.path().join("app/_sandbox/manifest.json")).unwrap()
+    );
+    fs::rename(top.path().join("app"), top.path().join("moved")).unwrap();
+    without_bundler(top.path(), &[&["verify-bundle", "moved"], &config[..]].concat(), 0);
+    without_bundler(
+        top.path(),
+        &[&["build", "moved/_sandbox", "--out", "again"], &config[..]].concat(),
+        0,
+    );
+    assert_eq!(packs_of(&top.path().join("again/manifest.json")), packs_of(&release));
+}
+
 #[test]
 fn a_tree_is_a_root_for_every_command() {
     let staged = staged();
