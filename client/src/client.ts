@@ -88,8 +88,7 @@ export function createCatalogClient(options: ClientOptions): CatalogClient {
           return structuredClone(record);
         }
         const fresh = await open(answer.body, answer);
-        await put(session, `closure/${fresh.contentDigest}`, answer.body);
-        await put(session, name, encodeUtf8(fresh.contentDigest));
+        await Promise.all([put(session, `closure/${fresh.contentDigest}`, answer.body), put(session, name, encodeUtf8(fresh.contentDigest))]);
         return fresh;
       },
       known?.contentDigest,
