@@ -1,15 +1,19 @@
-//! What acorn refuses or takes and oxc does not: decorators, class modifiers of TypeScript, import phases, jumps out of functions, and a
-//! few more. A syntax error here is one that NodeTool's parser has; `fixtures/syntax` compares the two.
+//! What acorn refuses or takes and oxc does not: decorators, class modifiers of TypeScript, import phases, jumps out of functions,
+//! mixed logical operators, and a few more. A syntax error here is one that NodeTool's parser has; `fixtures/syntax` compares the two.
+
+use std::collections::HashSet;
 
 use oxc_ast::AstKind;
 use oxc_ast::ast::{
-    AssignmentTarget, BindingIdentifier, Class, ClassType, ExportNamedDeclaration, ForStatementLeft,
-    IdentifierReference, LabeledStatement, MethodDefinition, PropertyDefinition, PropertyKey, Statement,
-    VariableDeclarationKind, WithClause, WithClauseKeyword,
+    AssignmentTarget, BinaryExpression, BinaryOperator, BindingIdentifier, Class, ClassType, ExportNamedDeclaration,
+    Expression, ForStatementLeft, FormalParameters, Function, IdentifierReference, LabeledStatement, LogicalExpression,
+    LogicalOperator, MethodDefinition, MethodDefinitionKind, ObjectProperty, Program, PropertyDefinition, PropertyKey,
+    PropertyKind, RegExpLiteral, Statement, VariableDeclarationKind, WithClause, WithClauseKeyword,
 };
 use oxc_span::{GetSpan, Span};
 
 use super::finding::{Finding, FindingKind};
+use super::regexp;
 
 /// What stands around a node and matters to a jump, an `await using` or `arguments`.
 enum Around<'a> {
@@ -27,6 +31,8 @@ enum Around<'a> {
 pub(super) struct Acorn<'a> {
     source: &'a str,
     around: Vec<Around<'a>>,
+    /// Where asynchronous function expressions end.
+    function_ends: HashSet<u32>,
     /// Syntax errors.
     pub(super) refused: Vec<Finding>,
     /// Names that oxc complains about and acorn does not.
@@ -80,12 +86,21 @@ impl<'a> Acorn<'a> {
                 self.check_jump(label, true, jump.span);
             }
             AstKind::IdentifierReference(reference) => self.check_arguments(reference),
+            AstKind::Program(program) => self.check_exports(program),
+            AstKind::TSInterfaceDeclaration(interface) => self.refuse("interfaces are TypeScript", interface.span),
+            AstKind::ObjectProperty(property) => self.check_object_property(property),
+            AstKind::LogicalExpression(expression) => self.check_logical(expression),
+            AstKind::RegExpLiteral(literal) => self.check_regexp(literal),
+            AstKind::Function(function) => self.remember_function(function),
             _ => {}
         }
         self.around.extend(around(kind));
     }
 
     pub(super) fn leave(&mut self, kind: AstKind<'a>) {
+        if let AstKind::BinaryExpression(expression) = kind {
+            self.check_division(expression);
+        }
         if around(kind).is_some() {
             self.around.pop();
         }
@@ -96,6 +111,9 @@ impl<'a> Acorn<'a> {
         self.check_modifiers(method.span, &method.key, method.decorators.is_empty(), allowed);
         if method.optional {
             self.refuse(MODIFIER, method.key.span());
+        }
+        if method.kind == MethodDefinitionKind::Get {
+            self.check_getter(&method.value.params);
         }
     }
 
@@ -126,6 +144,83 @@ impl<'a> Acorn<'a> {
         let words = words.strip_prefix(&["static"]).unwrap_or(words);
         if !allowed(words) {
             self.refuse(MODIFIER, before);
+        }
+    }
+
+    fn check_object_property(&mut self, property: &ObjectProperty<'a>) {
+        if property.kind == PropertyKind::Get
+            && let Expression::FunctionExpression(function) = &property.value
+        {
+            self.check_getter(&function.params);
+        }
+    }
+
+    fn check_getter(&mut self, parameters: &FormalParameters<'a>) {
+        if parameters.rest.is_some() {
+            self.refuse("a getter has no parameters", parameters.span);
+        }
+    }
+
+    /// `??` does not mix with `||` and `&&`, which parentheses around the outermost operands alone do not change.
+    fn check_logical(&mut self, expression: &LogicalExpression<'a>) {
+        let coalesces = expression.operator == LogicalOperator::Coalesce;
+        let mixes = |operand: &Expression<'a>| {
+            matches!(operand, Expression::LogicalExpression(inner)
+                if (inner.operator == LogicalOperator::Coalesce) != coalesces)
+        };
+        if mixes(&expression.left) || mixes(&expression.right) {
+            self.refuse(
+                "`??` is mixed with `||` or `&&`: parentheses are needed",
+                expression.span,
+            );
+        }
+    }
+
+    fn check_regexp(&mut self, literal: &RegExpLiteral<'a>) {
+        if let Some((what, span)) = regexp::fault(literal, self.source) {
+            self.refuse(&format!("Invalid regular expression: {what}"), span);
+        }
+    }
+
+    fn remember_function(&mut self, function: &Function<'a>) {
+        if function.r#async && function.is_expression() {
+            self.function_ends.insert(function.span.end);
+        }
+    }
+
+    /// A division sign that acorn takes for the beginning of a regular expression: behind an asynchronous function, and behind a
+    /// property that is called like a keyword and asked for by `?.`.
+    fn check_division(&mut self, expression: &BinaryExpression<'a>) {
+        if expression.operator != BinaryOperator::Division {
+            return;
+        }
+        let end = expression.left.span().end;
+        let before = self.source.get(..end as usize).unwrap_or_default();
+        let word = before
+            .rfind(|c: char| !is_word(c))
+            .map_or(0, |at| before.ceil_char_boundary(at + 1));
+        let (before, word) = before.split_at_checked(word).unwrap_or_default();
+        let is_chained = BEFORE_EXPRESSION.contains(&word) && before.trim_end().ends_with("?.");
+        if is_chained || self.function_ends.contains(&end) {
+            self.refuse(
+                "the parser takes the division sign for a regular expression",
+                expression.span,
+            );
+        }
+    }
+
+    /// Decorators before an export that is no class, which oxc leaves out of the tree.
+    fn check_exports(&mut self, program: &Program<'a>) {
+        let mut end = program.directives.last().map_or(0, |directive| directive.span.end);
+        for statement in &program.body {
+            let span = statement.span();
+            if statement.is_module_declaration() {
+                let before = Span::new(end, span.start).source_text(self.source);
+                if tokens(before).chain(tokens(span.source_text(self.source))).next() == Some("@") {
+                    self.refuse("decorators are no standard ECMAScript", span);
+                }
+            }
+            end = span.end;
         }
     }
 
@@ -208,6 +303,23 @@ impl<'a> Acorn<'a> {
     }
 }
 
+/// Words behind which an expression begins.
+const BEFORE_EXPRESSION: [&str; 14] = [
+    "case",
+    "default",
+    "delete",
+    "do",
+    "else",
+    "extends",
+    "in",
+    "instanceof",
+    "new",
+    "of",
+    "return",
+    "throw",
+    "typeof",
+    "void",
+];
 const MODIFIER: &str = "class elements have no modifiers but `static`, `async`, `get` and `set`";
 const PHASE: &str = "import phases are no standard ECMAScript";
 
@@ -257,6 +369,10 @@ fn is_loop(mut statement: &LabeledStatement<'_>) -> bool {
     statement.body.is_iteration_statement()
 }
 
+fn is_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
+}
+
 /// The words and signs of a text without strings, comments left out.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
@@ -272,7 +388,7 @@ fn tokens(text: &str) -> impl Iterator<Item = &str> {
             };
             rest = rest.get(comment..).unwrap_or_default();
         }
-        let word = rest.find(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+        let word = rest.find(|c: char| !is_word(c));
         let length = match word.unwrap_or(rest.len()) {
             0 => rest.chars().next()?.len_utf8(),
             length => length,

@@ -27,6 +27,14 @@ pub fn inspect(bytes: &[u8]) -> Inspection {
     }
 }
 
+/// What keeps a text from being a module that a guest can be given, if anything does. As recursive as [`inspect`].
+#[must_use]
+pub fn syntax_error(source: &str) -> Option<Finding> {
+    let read = text(source.as_bytes()).map_err(|finding| vec![finding]);
+    let errors = read.and_then(inspect_text).err()?;
+    errors.into_iter().min_by_key(|error| error.span.start)
+}
+
 /// The text of a file that a guest can be given as it is.
 pub(super) fn text(bytes: &[u8]) -> Result<&str, Finding> {
     let finding = |kind, start, end| Finding { kind, span: start..end };

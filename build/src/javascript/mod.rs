@@ -2,13 +2,15 @@
 //! the guest will not run. Reads no file and resolves no import; places are byte offsets in the file.
 //!
 //! `inspector.rs` inspects in child processes, whose stacks may overflow; `inspect.rs` inspects; `parse.rs` sets oxc up;
-//! `walk.rs` is the one pass over the tree; `acorn.rs` closes what differs between oxc's verdict and acorn's.
+//! `walk.rs` is the one pass over the tree; `acorn.rs` and `regexp.rs` close what differs between oxc's verdict and
+//! acorn's.
 
 mod acorn;
 mod finding;
 mod inspect;
 mod inspector;
 mod parse;
+mod regexp;
 #[cfg(test)]
 mod tests;
 mod walk;
@@ -18,7 +20,7 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 pub use finding::{Finding, FindingKind};
-pub use inspect::inspect;
+pub use inspect::{inspect, syntax_error};
 pub use inspector::{Inspected, Inspector, answer_if_asked};
 
 /// The platform capability, which a host may register in its guest.

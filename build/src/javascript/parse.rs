@@ -56,8 +56,26 @@ pub(super) fn resolve<'a>(program: &'a Program<'a>, stats: Stats, tolerated: &[S
         let place = error.labels.first().map(|label| label.offset());
         !tolerated.iter().any(|span| Some(span.start) == place)
     });
-    let errors = syntax_errors(errors);
-    (built.semantic.into_scoping(), errors)
+    let mut errors = syntax_errors(errors);
+    let scoping = built.semantic.into_scoping();
+    errors.extend(redeclared_in_static_block(&scoping));
+    (scoping, errors)
+}
+
+/// To acorn a function of a static block is declared as in any other block: once, and not as a `var` besides.
+fn redeclared_in_static_block(scoping: &Scoping) -> Option<Finding> {
+    scoping.symbol_ids().find_map(|symbol| {
+        let declarations = scoping.symbol_redeclarations(symbol);
+        let in_static_block = scoping
+            .scope_flags(scoping.symbol_scope_id(symbol))
+            .is_class_static_block();
+        let is_function = declarations.iter().any(|declaration| declaration.flags.is_function());
+        let last = declarations.last().filter(|_| in_static_block && is_function)?;
+        Some(Finding {
+            kind: FindingKind::Syntax(format!("`{}` has already been declared", scoping.symbol_name(symbol))),
+            span: last.span.start as usize..last.span.end as usize,
+        })
+    })
 }
 
 fn syntax_errors<'e>(errors: impl Iterator<Item = &'e OxcDiagnostic>) -> Vec<Finding> {
