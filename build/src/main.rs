@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use packferry::cli::{Cli, Command, PolicyCommand};
 use packferry::fault::Fault;
-use packferry::{commands, guest_process, javascript, judge, report, run, watch};
+use packferry::{bundle, commands, guest_process, javascript, judge, report, run, watch};
 
 /// How a command ended, as an exit status.
 #[derive(Clone, Copy)]
@@ -19,7 +19,8 @@ fn main() -> ExitCode {
     // Untrusted text is read in processes of our own, which are this program again.
     let asked = judge::answer_if_asked()
         .or_else(guest_process::answer_if_asked)
-        .or_else(javascript::answer_if_asked);
+        .or_else(javascript::answer_if_asked)
+        .or_else(bundle::become_bundler_if_asked);
     if let Some(status) = asked {
         return status;
     }

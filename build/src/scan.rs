@@ -230,6 +230,8 @@ pub struct Finding {
 /// What a bundle was found to be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
+    /// It is nested so deeply that a parser gives up.
+    TooDeep,
     /// It is no self-contained module.
     Rejected(Finding),
     /// It refers to globals that the guest lacks, each with its first place, in order of place.
@@ -258,7 +260,7 @@ pub struct Accepted {
 #[must_use]
 pub fn scan(source: &str) -> Verdict {
     if let Some(error) = syntax_error(source) {
-        return Verdict::Rejected(rejected(&error));
+        return rejected(&error);
     }
     let allocator = Allocator::default();
     // Without nodes for parentheses, `typeof (x)` is `typeof x`.
@@ -289,16 +291,16 @@ pub fn scan(source: &str) -> Verdict {
 }
 
 /// What is refused in an authored file is refused in a bundle: the guest reads both alike.
-fn rejected(error: &javascript::Finding) -> Finding {
+fn rejected(error: &javascript::Finding) -> Verdict {
     let what = match error.kind {
-        FindingKind::NestedTooDeeply => "is nested too deeply",
+        FindingKind::NestedTooDeeply => return Verdict::TooDeep,
         FindingKind::Nul(_) => "holds a NUL character",
         _ => "is not a JavaScript module",
     };
-    Finding {
+    Verdict::Rejected(Finding {
         what: what.to_owned(),
         offset: error.span.start,
-    }
+    })
 }
 
 fn remaining_import(record: &ModuleRecord<'_>) -> Option<Finding> {
@@ -517,6 +519,7 @@ mod tests {
                 .join(" ")
         };
         match scan(source) {
+            Verdict::TooDeep => "too deep".to_owned(),
             Verdict::Rejected(finding) => format!("rejected: {}", finding.what),
             Verdict::Forbidden(findings) => format!("forbidden: {}", names(findings)),
             Verdict::Accepted(accepted) => {

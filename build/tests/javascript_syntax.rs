@@ -10,9 +10,10 @@ use std::path::Path;
 use packferry::javascript::{FindingKind, inspect};
 use serde::Deserialize;
 
-/// Valid modules that oxc refuses, none of which a tool writes: its parser gives up before a check can set it right.
-const REFUSED_BY_OXC: [&str; 9] = [
+/// What acorn takes and oxc refuses, none of which a tool writes: its parser gives up before a check can set it right.
+const REFUSED_BY_OXC: [&str; 17] = [
     // A call of a function named `async`, taken for an arrow function.
+    "async(...a)",
     "async (...a, )",
     "async (...a, b)",
     "async()\n{}\n/a/",
@@ -23,6 +24,16 @@ const REFUSED_BY_OXC: [&str; 9] = [
     "a\n<!--b\n+c",
     // `in` in a function in the head of a loop.
     "for (() => { a in b }; ;);",
+    "for (a => { \"b\" in c };;);",
+    // Numbers of repetitions beyond 2^53, or beyond 2^64.
+    "/a{9007199254740993,9007199254740992}/",
+    "/a{99999999999999999999}/",
+    // An escape in the name of a group that is referred to, or in `static`.
+    "/(?<a\\u0062>.)\\k<ab>/",
+    "class C { st\\u0061tic \nm() {} }",
+    // No ECMAScript, though acorn takes it.
+    "[...a, b = c] = d",
+    "/(?<a>)[\\k]/",
     // A variable named `using`, awaited.
     "for (await using ; ;);",
 ];

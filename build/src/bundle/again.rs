@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use super::reasons::{Stop, forbidden, rejected, too_large, warnings};
-use super::{Bundled, Grounds, Proven};
+use super::{Bundled, Grounds, Proven, TOO_DEEP};
 use crate::excerpt::Position;
 use crate::fault::Fault;
 use crate::judge::{Judge, Judgement};
@@ -39,6 +39,7 @@ fn again(judgement: Judgement, source: String, npm_version: Option<String>) -> R
         findings.iter().map(named).collect()
     };
     match verdict {
+        Verdict::TooDeep => Err(rejected(TOO_DEEP)),
         Verdict::Rejected(finding) => Err(rejected(&format!("{} (line {})", finding.what, line(&finding)))),
         Verdict::Forbidden(findings) => Err(forbidden(&named(&findings))),
         Verdict::Accepted(accepted) => Ok(Bundled {

@@ -2,12 +2,17 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use camino::Utf8PathBuf;
+
+use super::confined::{self, Rights};
+use super::survey::Readable;
 use crate::child::{self, ChildLimits};
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 
 /// The name that esbuild knows the synthetic entry by.
 pub(super) const ENTRY_NAME: &str = "nodetool-sandbox-entry.js";
@@ -82,43 +87,93 @@ fn read(path: &Path) -> Result<Option<String>, Fault> {
     }
 }
 
-/// Bundles `entry`, which esbuild takes for a module in `folder`, without the packages and files in `left_out`.
-pub(super) fn run(binary: &Path, folder: &Path, entry: &str, left_out: &BTreeSet<String>) -> Result<Run, Fault> {
-    let output = Output::new()?;
-    let mut command = Command::new(binary);
-    command
-        .args([
-            "--bundle",
-            "--format=esm",
-            "--platform=neutral",
-            "--conditions=import,module,default",
-            "--main-fields=module,main",
-            "--target=es2022",
-            "--tree-shaking=true",
-            "--charset=utf8",
-            "--legal-comments=none",
-            "--tsconfig-raw={}",
-            "--loader=js",
-            "--sourcemap=external",
-            "--sources-content=false",
-            "--abs-paths=code,log,metafile",
-            "--log-level=warning",
-            "--log-limit=0",
-            "--color=false",
-        ])
-        .args(left_out.iter().map(|path| format!("--external:{path}")))
-        .arg(format!("--sourcefile={ENTRY_NAME}"))
-        .arg(prefixed("--outfile=", &output.file("bundle.js")))
-        .arg(prefixed("--metafile=", &output.file("meta.json")))
-        .current_dir(folder);
-    let ended = child::run(&mut command, entry.as_bytes(), LIMITS)
-        .map_err(|error| Fault::new(format!("esbuild cannot be run: {error}")))?;
-    Ok(match ended.status.map(|status| status.code()) {
-        None => Run::Broken("took longer than 60 seconds"),
-        Some(Some(0)) => Run::Done(output),
-        Some(Some(1)) => Run::Failed(String::from_utf8_lossy(&ended.stderr).into_owned()),
-        Some(_) => Run::Broken("crashed"),
-    })
+/// The binary, and the program that becomes it.
+#[derive(Debug, Clone)]
+pub(super) struct Esbuild {
+    binary: Utf8PathBuf,
+    program: PathBuf,
+}
+
+impl Esbuild {
+    /// The esbuild at `binary`; `program` is the `packferry` executable.
+    pub(super) fn new(binary: PathBuf, program: &Path) -> Result<Self, Fault> {
+        let binary = std::path::absolute(binary).unwrap_or_default();
+        let binary = Utf8PathBuf::from_path_buf(binary).map_err(|_| Fault::new("the path of esbuild is not UTF-8"))?;
+        Ok(Self {
+            binary,
+            program: program.to_owned(),
+        })
+    }
+
+    /// Bundles `entry`, which esbuild takes for a module in `folder`, without the packages and files in `left_out`. It reads what is
+    /// `readable`, and writes where we look.
+    pub(super) fn run(
+        &self,
+        folder: &Path,
+        readable: &Readable,
+        entry: &str,
+        left_out: &BTreeSet<String>,
+    ) -> Result<Run, Fault> {
+        let output = Output::new()?;
+        let mut command = Command::new(&self.program);
+        command
+            .arg(confined::ARGUMENT)
+            .arg(self.write_rights(&output, readable)?)
+            .args([
+                "--bundle",
+                "--format=esm",
+                "--platform=neutral",
+                "--conditions=import,module,default",
+                "--main-fields=module,main",
+                "--target=es2022",
+                "--tree-shaking=true",
+                "--charset=utf8",
+                "--legal-comments=none",
+                "--tsconfig-raw={}",
+                "--loader=js",
+                "--sourcemap=external",
+                "--sources-content=false",
+                "--abs-paths=code,log,metafile",
+                "--log-level=warning",
+                "--log-limit=0",
+                "--color=false",
+            ])
+            .args(left_out.iter().map(|path| format!("--external:{path}")))
+            .arg(format!("--sourcefile={ENTRY_NAME}"))
+            .arg(prefixed("--outfile=", &output.file("bundle.js")))
+            .arg(prefixed("--metafile=", &output.file("meta.json")))
+            .current_dir(folder);
+        let ended = child::run(&mut command, entry.as_bytes(), LIMITS)
+            .map_err(|error| Fault::new(format!("esbuild cannot be run: {error}")))?;
+        let log = String::from_utf8_lossy(&ended.stderr);
+        Ok(match ended.status.map(|status| status.code()) {
+            None => Run::Broken("took longer than 60 seconds"),
+            Some(Some(0)) => Run::Done(output),
+            Some(Some(1)) => Run::Failed(log.into_owned()),
+            Some(Some(confined::FAULT)) => {
+                return Err(Fault::new(format!("esbuild cannot be run: {}", log.trim_end())));
+            }
+            // What the bundler's runtime says before it gives up.
+            Some(_) if log.contains("SIGXCPU") => Run::Broken("took more processor time than it is given"),
+            Some(_) => Run::Broken("crashed: it may need more memory than it is given"),
+        })
+    }
+
+    /// The file that says what esbuild may do.
+    fn write_rights(&self, output: &Output, readable: &Readable) -> Result<PathBuf, Fault> {
+        let fault = |error: &dyn Display| Fault::new(format!("the rights of esbuild cannot be written: {error}"));
+        let utf8 = |path: &PathBuf| Utf8PathBuf::from_path_buf(path.clone()).ok();
+        let write = utf8(&output.folder().to_owned()).ok_or_else(|| fault(&"the temporary folder is not UTF-8"))?;
+        let rights = Rights {
+            binary: self.binary.clone(),
+            read: readable.paths.iter().filter_map(utf8).collect(),
+            write,
+        };
+        let file = output.file("rights.json");
+        let json = serde_json::to_vec(&rights).map_err(|error| fault(&error))?;
+        std::fs::write(&file, json).map_err(|error| fault(&reason(&error)))?;
+        Ok(file)
+    }
 }
 
 fn prefixed(option: &str, path: &Path) -> OsString {

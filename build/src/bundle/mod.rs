@@ -5,6 +5,7 @@ mod again;
 mod binary;
 mod builtins;
 mod confine;
+mod confined;
 mod esbuild;
 mod grounds;
 mod log;
@@ -13,10 +14,11 @@ mod origin;
 mod places;
 mod reasons;
 mod stage;
+mod survey;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::digest::BlobDigest;
@@ -24,17 +26,19 @@ use packferry_core::limits::PACK_LIMITS;
 use serde::{Deserialize, Serialize};
 
 pub use self::again::judge_again;
-use self::esbuild::{Output, Run};
+pub use self::confined::become_bundler_if_asked;
+use self::esbuild::{Esbuild, Output, Run};
 pub use self::grounds::Grounds;
 use self::grounds::{Question, questions};
 use self::metafile::Metafile;
 use self::origin::{Origins, file_of_key};
 use self::places::Places;
 use self::reasons::{
-    Stop, broken, escapes, failed, forbidden, named_globals, refuse_builtins, rejected, skip, too_large, unresolved,
-    warnings,
+    Stop, blocked, broken, escapes, failed, forbidden, named_globals, refuse_builtins, rejected, skip, too_large,
+    unresolved, warnings,
 };
 use self::stage::stage;
+use self::survey::{Readable, Surveys};
 use crate::bundle_paths::Rewritten;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
@@ -117,7 +121,8 @@ impl Proven {
 /// The pinned bundler.
 #[derive(Debug, Clone)]
 pub struct Bundler {
-    binary: PathBuf,
+    esbuild: Esbuild,
+    surveys: Surveys,
     judge: Judge,
 }
 
@@ -129,7 +134,8 @@ impl Bundler {
     /// A fault that says what to install where it is not found.
     pub fn locate(program: &Path) -> Result<Self, Fault> {
         Ok(Self {
-            binary: binary::locate()?,
+            esbuild: Esbuild::new(binary::locate()?, program)?,
+            surveys: Surveys::default(),
             judge: Judge::new(program),
         })
     }
@@ -170,7 +176,8 @@ impl Bundler {
     fn survey(&self, pack_dir: &Path, npm: &str) -> Result<Option<BTreeSet<Question>>, Fault> {
         let mut course = Course::default();
         let made = real_path(pack_dir).and_then(|real| {
-            let made = self.run(&real, npm, &[], &mut course)?;
+            let readable = self.surveys.readable_from(real.as_std_path());
+            let made = self.run(&real, &readable, npm, &[], &mut course)?;
             Ok((real, made))
         });
         let made = match (made, real_path(pack_dir)) {
@@ -189,7 +196,9 @@ impl Bundler {
             return Ok(None);
         };
         let entry = format!("export * from {};\n", serde_json::Value::from(npm));
-        let Run::Done(output) = esbuild::run(&self.binary, pack_dir.as_std_path(), &entry, &left_out)? else {
+        let readable = self.surveys.readable_from(pack_dir.as_std_path());
+        let run = self.esbuild.run(pack_dir.as_std_path(), &readable, &entry, &left_out)?;
+        let Run::Done(output) = run else {
             return Ok(None);
         };
         let Ok(Made { mut metafile, output }) = Made::of(output) else {
@@ -211,7 +220,8 @@ impl Bundler {
 
     fn try_bundle(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Bundled, Stop> {
         let pack_dir = real_path(pack_dir)?;
-        let first = self.run(&pack_dir, npm, &[], course)?;
+        let readable = self.surveys.readable_from(pack_dir.as_std_path());
+        let first = self.run(&pack_dir, &readable, npm, &[], course)?;
         course.questions = questions(&pack_dir, &first.metafile, &mut course.origins);
         refuse_builtins(&first.metafile, &self.judge, &mut course.origins)?;
         if let Some((importer, says)) = confine::escape(&first.metafile, &pack_dir) {
@@ -222,9 +232,12 @@ impl Bundler {
         let names = self.commonjs_names(&first, course)?;
         let stage = stage(&pack_dir, &first.metafile, &mut course.origins)?;
         let made = match &stage {
-            Some(stage) => self.run(&stage.pack_dir, npm, &names, course)?,
+            Some(stage) => {
+                let readable = self.surveys.readable_from(stage.base());
+                self.run(&stage.pack_dir, &readable, npm, &names, course)?
+            }
             None if names.is_empty() => first,
-            None => self.run(&pack_dir, npm, &names, course)?,
+            None => self.run(&pack_dir, &readable, npm, &names, course)?,
         };
         let (rewritten, verdict) = self.judge(&made, course)?;
         let mut places = Places::new(&made, &rewritten, &self.judge, &mut course.origins);
@@ -243,6 +256,7 @@ impl Bundler {
     fn run(
         &self,
         pack_dir: &Utf8Path,
+        readable: &Readable,
         npm: &str,
         commonjs_names: &[String],
         course: &mut Course,
@@ -259,9 +273,16 @@ impl Bundler {
             ),
         };
         let origins = &mut course.origins;
-        match esbuild::run(&self.binary, pack_dir.as_std_path(), &with_default, &BTreeSet::new())? {
+        match self
+            .esbuild
+            .run(pack_dir.as_std_path(), readable, &with_default, &BTreeSet::new())?
+        {
             Run::Done(output) => return Made::of(output),
             Run::Failed(log) => {
+                if let Some(stop) = blocked(&log, readable, origins) {
+                    course.unsettled = true;
+                    return Err(stop);
+                }
                 if let Some(stop) = unresolved(&log, pack_dir, npm, origins) {
                     course.log = log;
                     return Err(stop);
@@ -272,7 +293,10 @@ impl Bundler {
                 return Err(broken(how));
             }
         }
-        match esbuild::run(&self.binary, pack_dir.as_std_path(), &names, &BTreeSet::new())? {
+        match self
+            .esbuild
+            .run(pack_dir.as_std_path(), readable, &names, &BTreeSet::new())?
+        {
             Run::Done(output) => Made::of(output),
             Run::Failed(log) => {
                 let stop = unresolved(&log, pack_dir, npm, origins).unwrap_or_else(|| failed(&log, origins));
@@ -352,9 +376,13 @@ impl Made {
     }
 }
 
+/// The end of a sentence about a bundle.
+const TOO_DEEP: &str = "is nested too deeply";
+
 fn accepted(verdict: Verdict, places: &mut Places<'_>) -> Result<Accepted, Stop> {
     match verdict {
         Verdict::Accepted(accepted) => Ok(accepted),
+        Verdict::TooDeep => Err(rejected(TOO_DEEP)),
         Verdict::Rejected(finding) => {
             let place = places.describe(finding.offset, &Wanted::DynamicImport)?;
             Err(rejected(&format!("{} ({place})", finding.what)))

@@ -1,14 +1,13 @@
 //! Where a bundled module comes from, said without a path of the machine: `‹package›@‹version›/‹path in that package›`.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::Read;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::limits::PACK_LIMITS;
 use serde_json::Value;
 
 use super::esbuild::ENTRY_NAME;
+use crate::pack_files::read_document;
 
 /// An installed package.
 #[derive(Debug, PartialEq, Eq)]
@@ -75,13 +74,18 @@ impl Origins {
         } else {
             ""
         };
+        format!("{disabled}{}{suffix}", self.label_of_file(file))
+    }
+
+    /// How a file is named in messages, whatever is there.
+    pub(super) fn label_of_file(&mut self, file: &Utf8Path) -> String {
         let package = self.package_of(file);
         let path = file.strip_prefix(&package.root).unwrap_or(file);
         let path = path.as_str().replace('\\', "/");
         match (&package.name, &package.version) {
-            (Some(name), Some(version)) => format!("{disabled}{name}@{version}/{path}{suffix}"),
-            (Some(name), None) => format!("{disabled}{name}/{path}{suffix}"),
-            (None, _) => format!("{disabled}(unnamed)/{path}{suffix}"),
+            (Some(name), Some(version)) => format!("{name}@{version}/{path}"),
+            (Some(name), None) => format!("{name}/{path}"),
+            (None, _) => format!("(unnamed)/{path}"),
         }
     }
 
@@ -146,16 +150,7 @@ fn installed_root(file: &Utf8Path) -> Option<(Utf8PathBuf, String)> {
 }
 
 fn read_identity(package_json: &Utf8Path) -> Option<Identity> {
-    let mut bytes = Vec::new();
-    let limit = PACK_LIMITS.package_json_bytes;
-    File::open(package_json)
-        .ok()?
-        .take(limit + 1)
-        .read_to_end(&mut bytes)
-        .ok()?;
-    if bytes.len() as u64 > limit {
-        return None;
-    }
+    let bytes = read_document(package_json.as_std_path(), PACK_LIMITS.package_json_bytes).ok()?;
     let document: Value = serde_json::from_slice(&bytes).ok()?;
     let text = |key: &str| document.get(key).and_then(Value::as_str).map(str::to_owned);
     Some(Identity {

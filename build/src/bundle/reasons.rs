@@ -10,6 +10,7 @@ use super::log;
 use super::metafile::Metafile;
 use super::origin::Origins;
 use super::places::{Places, line_in_library};
+use super::survey::Readable;
 use crate::diagnostics::{self, Rule};
 use crate::fault::Fault;
 use crate::judge::Judge;
@@ -47,6 +48,22 @@ pub(super) fn escapes(importer: &str, says: &str, origins: &mut Origins) -> Stop
     let place = origins.label(importer);
     let reason = format!("It imports {says:?}, which leads out of its package ({place}).");
     skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, &reason)
+}
+
+/// The skip for a file that esbuild was not let read, if a log names one.
+pub(super) fn blocked(log: &str, readable: &Readable, origins: &mut Origins) -> Option<Stop> {
+    let refused = readable.refused.iter();
+    let named = refused.filter_map(|(path, refusal)| Some((path.to_str()?, refusal)));
+    let (path, refusal) = named
+        .filter(|(path, _)| log.contains(path))
+        .max_by_key(|(path, _)| path.len())?;
+    let label = origins.label_of_file(Utf8Path::new(path));
+    let rule = if refusal.is_large {
+        &diagnostics::NPM_MODULE_TOO_LARGE
+    } else {
+        &diagnostics::NPM_MODULE_BUNDLE_FAILED
+    };
+    Some(skip(rule, &format!("It imports {label}, which is {}.", refusal.what)))
 }
 
 pub(super) fn too_large(size: &str) -> Stop {

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::path::Path;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::id::PackName;
@@ -18,6 +19,14 @@ pub(super) struct Stage {
     _folder: tempfile::TempDir,
     /// The pack's folder in it.
     pub(super) pack_dir: Utf8PathBuf,
+}
+
+impl Stage {
+    /// The folder that holds all of it.
+    pub(super) fn base(&self) -> &Path {
+        let pack_dir = self.pack_dir.as_std_path();
+        pack_dir.parent().unwrap_or(pack_dir)
+    }
 }
 
 /// The inputs of a bundle laid out anew; None where that changes nothing, or where a package has a name that no folder can have.

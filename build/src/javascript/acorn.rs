@@ -8,7 +8,8 @@ use oxc_ast::ast::{
     AssignmentTarget, BinaryExpression, BinaryOperator, BindingIdentifier, Class, ClassType, ExportNamedDeclaration,
     Expression, ForStatementLeft, FormalParameters, Function, IdentifierReference, LabeledStatement, LogicalExpression,
     LogicalOperator, MethodDefinition, MethodDefinitionKind, ObjectProperty, Program, PropertyDefinition, PropertyKey,
-    PropertyKind, RegExpLiteral, Statement, VariableDeclarationKind, WithClause, WithClauseKeyword,
+    PropertyKind, RegExpLiteral, Statement, StaticMemberExpression, VariableDeclarationKind, WithClause,
+    WithClauseKeyword,
 };
 use oxc_span::{GetSpan, Span};
 
@@ -31,8 +32,9 @@ enum Around<'a> {
 pub(super) struct Acorn<'a> {
     source: &'a str,
     around: Vec<Around<'a>>,
-    /// Where asynchronous function expressions end.
-    function_ends: HashSet<u32>,
+    /// Where an asynchronous function ends, or a property that is called like a keyword and asked for by `?.`: behind them acorn looks
+    /// for a regular expression.
+    misread_ends: HashSet<u32>,
     /// Syntax errors.
     pub(super) refused: Vec<Finding>,
     /// Names that oxc complains about and acorn does not.
@@ -92,6 +94,7 @@ impl<'a> Acorn<'a> {
             AstKind::LogicalExpression(expression) => self.check_logical(expression),
             AstKind::RegExpLiteral(literal) => self.check_regexp(literal),
             AstKind::Function(function) => self.remember_function(function),
+            AstKind::StaticMemberExpression(member) => self.remember_member(member),
             _ => {}
         }
         self.around.extend(around(kind));
@@ -184,24 +187,20 @@ impl<'a> Acorn<'a> {
 
     fn remember_function(&mut self, function: &Function<'a>) {
         if function.r#async && function.is_expression() {
-            self.function_ends.insert(function.span.end);
+            self.misread_ends.insert(function.span.end);
         }
     }
 
-    /// A division sign that acorn takes for the beginning of a regular expression: behind an asynchronous function, and behind a
-    /// property that is called like a keyword and asked for by `?.`.
-    fn check_division(&mut self, expression: &BinaryExpression<'a>) {
-        if expression.operator != BinaryOperator::Division {
-            return;
+    fn remember_member(&mut self, member: &StaticMemberExpression<'a>) {
+        if member.optional && BEFORE_EXPRESSION.contains(&member.property.name.as_str()) {
+            self.misread_ends.insert(member.property.span.end);
         }
+    }
+
+    /// A division sign that acorn takes for the beginning of a regular expression.
+    fn check_division(&mut self, expression: &BinaryExpression<'a>) {
         let end = expression.left.span().end;
-        let before = self.source.get(..end as usize).unwrap_or_default();
-        let word = before
-            .rfind(|c: char| !is_word(c))
-            .map_or(0, |at| before.ceil_char_boundary(at + 1));
-        let (before, word) = before.split_at_checked(word).unwrap_or_default();
-        let is_chained = BEFORE_EXPRESSION.contains(&word) && before.trim_end().ends_with("?.");
-        if is_chained || self.function_ends.contains(&end) {
+        if expression.operator == BinaryOperator::Division && self.misread_ends.contains(&end) {
             self.refuse(
                 "the parser takes the division sign for a regular expression",
                 expression.span,
@@ -224,13 +223,16 @@ impl<'a> Acorn<'a> {
         }
     }
 
-    /// The name of a class expression may be `eval` or `arguments`.
+    /// The name of a class expression may be `eval` or `arguments`; no class is abstract.
     fn check_class(&mut self, class: &Class<'a>) {
         if class.r#type == ClassType::ClassExpression
             && let Some(BindingIdentifier { span, name, .. }) = &class.id
             && is_restricted(name)
         {
             self.tolerated.push(*span);
+        }
+        if class.r#abstract {
+            self.refuse("abstract classes are TypeScript", class.span);
         }
     }
 
