@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use crate::config::Source;
 use crate::fetch::Reader;
+use crate::release::public_sentence;
 use crate::store::Store;
 
 #[derive(Serialize)]
@@ -32,9 +33,7 @@ pub(crate) async fn report<S: Store>(reader: &Reader<'_, S>) -> String {
         Source::Channel(name) => Some(name.as_str()),
         Source::Manifest(_) | Source::Nothing(_) => None,
     };
-    let problem = condition
-        .problem
-        .or_else(|| tried.err().map(|problem| problem.to_string()));
+    let problem = condition.problem.or_else(|| tried.err().as_ref().map(public_sentence));
     let well = !condition.degraded && condition.current.is_some();
     canonical::to_json(&Report {
         status: if well { "ok" } else { "degraded" },

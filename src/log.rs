@@ -55,6 +55,8 @@ struct Event<'a> {
     status: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
     cause: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trouble: Option<&'a str>,
     reads: u32,
     milliseconds: u64,
 }
@@ -72,6 +74,7 @@ impl Line {
         if trace.reads() == 0 && matches!(outcome, Outcome::Answered | Outcome::Absent(_)) {
             return None;
         }
+        let trouble = trace.trouble();
         let (name, cause) = match outcome {
             Outcome::Answered => ("answered", None),
             Outcome::Absent(cause) | Outcome::Refused(cause) => ("refused", Some(cause.as_str())),
@@ -83,13 +86,14 @@ impl Line {
             Topic::Other(_) => None,
         };
         Some(Self {
-            alarming: matches!(outcome, Outcome::Fault(_) | Outcome::Corrupt(_)),
+            alarming: trouble.is_some() || matches!(outcome, Outcome::Fault(_) | Outcome::Corrupt(_)),
             json: canonical::to_json(&Event {
                 route,
                 id,
                 outcome: name,
                 status,
                 cause,
+                trouble: trouble.as_deref().filter(|trouble| cause != Some(trouble)),
                 reads: trace.reads(),
                 milliseconds,
             }),

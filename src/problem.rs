@@ -15,7 +15,7 @@ pub enum Refusal {
     #[error("the id cannot be decoded")]
     InvalidId,
     /// The policy says no.
-    #[error("the policy refuses it")]
+    #[error("{0}")]
     Forbidden(Forbidden),
     /// There is no such thing.
     #[error("there is no such thing")]

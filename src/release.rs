@@ -126,7 +126,7 @@ impl Releases {
 }
 
 /// A problem as everyone may read it: what storage said of a failure stays in the log.
-fn public_sentence(problem: &Problem) -> String {
+pub(crate) fn public_sentence(problem: &Problem) -> String {
     match problem {
         Problem::Fault(Fault::Unavailable { key, .. }) => format!("storage failed to read {key}"),
         other => other.to_string(),
@@ -242,6 +242,7 @@ impl<S: Store> Reader<'_, S> {
     }
 
     fn note_rejected(&self, problem: &Problem) {
+        self.trace.note_trouble(problem);
         let now = self.edge.store.now();
         self.edge.releases.change(now, |state| {
             state.retry_at = now + self.pointer_cache_milliseconds();
@@ -305,6 +306,9 @@ impl<S: Store> Reader<'_, S> {
         let now = self.edge.store.now();
         self.edge.releases.change(now, |state| {
             state.channel_problem = read.and_then(|taken| state.take(name, taken)).err();
+            if let Some(problem) = &state.channel_problem {
+                self.trace.note_trouble(problem);
+            }
             if state.taken.is_some() {
                 state.check_at = now + self.pointer_cache_milliseconds();
             }

@@ -1,6 +1,7 @@
-//! What one request cost: reads, checks and time, for `Server-Timing` and the log.
+//! What one request cost: reads, checks and time, for `Server-Timing` and the log; and what trouble it met on its way.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::fmt::Display;
 
 /// Counters of one request.
 #[derive(Debug, Default)]
@@ -9,6 +10,7 @@ pub struct Trace {
     read_milliseconds: Cell<u64>,
     checks: Cell<u32>,
     check_milliseconds: Cell<u64>,
+    trouble: RefCell<Option<String>>,
 }
 
 impl Trace {
@@ -24,6 +26,16 @@ impl Trace {
         self.checks.set(self.checks.get().saturating_add(1));
         self.check_milliseconds
             .set(self.check_milliseconds.get().saturating_add(milliseconds));
+    }
+
+    /// Notes something that is wrong although the request may be answered.
+    pub fn note_trouble(&self, trouble: impl Display) {
+        *self.trouble.borrow_mut() = Some(trouble.to_string());
+    }
+
+    /// What was noted last of that.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
     }
 
     /// Reads of storage so far.

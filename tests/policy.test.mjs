@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, beforeEach, test } from "node:test";
 
+import { packferry, wrangler } from "./support/command.mjs";
 import { MODULES, checkHeaders } from "./support/contract.mjs";
 import { startEdge } from "./support/edge.mjs";
 import { scratch } from "./support/project.mjs";
@@ -162,6 +163,61 @@ test("a block and a revoked token hold at once, for what was warm, too", { timeo
     }
   }
   assert.equal((await ask(MODULES + graphs["@acme/one"], "one")).status, 403, "revoked");
+});
+
+/** Policy files with a mistake in them, and what is said of it. */
+const MISTAKES = [
+  ['privat = ["@acme/*"]', /line 1, column 1[\s\S]*unknown field `privat`/],
+  ['private = ["@acme/*"]\n[[blocked]]\nreason = "x"', /line 2: .*neither a pack nor a graph/],
+  ['private = ["*/x"]', /line 1[\s\S]*no pattern/],
+  [`[[tokens]]\nname = "a"\nsha256 = "${"ab".repeat(32)}"\ngrants = ["*"]\nexpires = "tomorrow"`, /line 1: the expiry of token "a"/],
+  ['[[tokens]]\nname = "a"', /line 1[\s\S]*sha256/],
+];
+
+test("a policy file is pushed whole or not at all, into local KV or into a file for wrangler", { timeout: PATIENCE }, async () => {
+  const [file, bulk] = [join(folder, "policy.toml"), join(folder, "policy.json")];
+  const push = (args, options) => packferry(["policy", "push", file, "--name", "main", ...args], options);
+  const local = ["--local", "--persist-to", state];
+  const before = await storage.get("policy/main");
+  for (const [text, says] of MISTAKES) {
+    writeFileSync(file, text);
+    for (const target of [local, ["--bulk", bulk]]) {
+      const { stderr } = await push(target, { expect: 2 });
+      assert.match(stderr, says);
+      assert.ok(stderr.includes(file), "it names the file");
+    }
+    assert.ok((await storage.get("policy/main")).equals(before), text);
+    assert.ok(!existsSync(bulk));
+  }
+  writeFileSync(file, 'private = ["@acme/*"]\n[[blocked]]\npack = "open"\nreason = "It was withdrawn."\n');
+  await push([], { expect: 2 });
+  await push([...local, "--bulk", bulk], { expect: 2 });
+  await push(local);
+  const pushed = await storage.get("policy/main");
+  assert.deepEqual(JSON.parse(pushed).blocked, [{ pack: "open", reason: "It was withdrawn." }]);
+  assert.equal((await ask(MODULES + "open")).status, 403);
+  await setPolicy(POLICY);
+  await push(["--bulk", bulk]);
+  await wrangler(["kv", "bulk", "put", bulk, "--binding", "KV", "--local", "--persist-to", state]);
+  assert.ok((await storage.get("policy/main")).equals(pushed), "both ways lead to the same bytes");
+});
+
+test("a new token opens what it grants, once it is pushed, and nothing after its row is gone", { timeout: PATIENCE }, async () => {
+  const file = join(folder, "tokens.toml");
+  writeFileSync(file, 'private = ["@acme/*"]\n');
+  const args = ["policy", "token", "ci", "--grant", "@acme/one", "--expires", "90d", "--file", file, "--json"];
+  const { token } = JSON.parse((await packferry(args)).stdout);
+  const withToken = { Authorization: `Bearer ${token}` };
+  const status = async (pack) => (await edge.get(MODULES + encodeURIComponent(pack), { headers: withToken })).status;
+  assert.equal(await status("@acme/one"), 403, "not yet");
+  const push = () => packferry(["policy", "push", file, "--name", "main", "--local", "--persist-to", state]);
+  await push();
+  assert.deepEqual([await status("@acme/one"), await status("@acme/two")], [200, 403]);
+  assert.ok(!readFileSync(file, "utf8").includes(token), "only its hash is in the file");
+  await packferry(args, { expect: 2 });
+  writeFileSync(file, 'private = ["@acme/*"]\n');
+  await push();
+  assert.equal(await status("@acme/one"), 403, "revoked");
 });
 
 test("a policy that cannot be had closes everything it guards", { timeout: 30_000 }, async () => {

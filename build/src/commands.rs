@@ -342,7 +342,7 @@ pub fn policy_token(args: &PolicyTokenArgs) -> Result<bool, Fault> {
     }
     report::print_line(&token);
     report::print_note(&format!(
-        "This is the only time that the token is shown. Its hash is in {}; it opens once that is pushed: packferry policy push {}",
+        "This is the only time that the token is shown. Its hash is in {}; it opens once that is pushed: packferry policy push {} --local, or --bulk FILE",
         args.file, args.file
     ));
     Ok(true)

@@ -200,7 +200,7 @@ mod tests {
         assert!(
             parse(&expires)
                 .unwrap_err()
-                .contains("line 1: the expiry of token \"ci\" is not RFC 3339")
+                .contains("line 1: the expiry of token \"ci\" is not written like")
         );
         let twice = format!("[[tokens]]\nname = \"ci\"\nsha256 = \"{digest}\"\ngrants = []\n").repeat(2);
         assert!(parse(&twice).unwrap_err().starts_with("line 5: token \"ci\""));

@@ -20,7 +20,7 @@ pub enum InvalidPolicy {
     #[error("{0:?} is no pattern: a pack name, or a prefix followed by one final *")]
     Pattern(String),
     /// A time that is not RFC 3339 in UTC with seconds.
-    #[error("the expiry of token {0:?} is not RFC 3339 in UTC")]
+    #[error("the expiry of token {0:?} is not written like 2027-01-31T12:00:00Z (RFC 3339, UTC, seconds)")]
     Time(String),
 }
 
@@ -66,6 +66,12 @@ impl Pattern {
                 .0
                 .strip_suffix('*')
                 .is_some_and(|prefix| other.0.starts_with(prefix))
+    }
+
+    /// Whether the pattern names anything from `first` up to, but without, `end`, in the order of names, which are ASCII.
+    fn reaches_into(&self, first: &str, end: &str) -> bool {
+        let begin = self.0.strip_suffix('*').unwrap_or(&self.0);
+        self.matches(first) || (first <= begin && begin < end)
     }
 
     /// The pattern as text.
@@ -189,12 +195,25 @@ impl Permit {
 }
 
 /// The policy says no.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.sentence())]
 pub struct Forbidden {
     /// Whether another requester might be let in.
     pub private: bool,
+    /// Whether it is a block, of which only who has a grant learns.
+    pub blocked: bool,
     /// The operator's reason for a block.
     pub reason: Option<String>,
+}
+
+impl Forbidden {
+    fn sentence(&self) -> String {
+        match (self.blocked, &self.reason) {
+            (true, Some(reason)) => format!("it is blocked: {reason}"),
+            (true, None) => "it is blocked".to_owned(),
+            (false, _) => "it is private, and the requester has no grant for it".to_owned(),
+        }
+    }
 }
 
 impl Policy {
@@ -240,11 +259,8 @@ impl Policy {
     /// names alone, so that nothing has to be read to find out.
     #[must_use]
     pub fn hides_all(&self, grants: &[&Pattern], first: &str, end: &str) -> bool {
-        self.private.iter().any(|pattern| {
-            let spans = pattern.0.ends_with('*') && pattern.matches(first) && pattern.matches(end);
-            let opened = |grant: &&Pattern| grant.covers(pattern) || pattern.covers(grant);
-            spans && !grants.iter().any(opened)
-        })
+        let spans = |pattern: &Pattern| pattern.0.ends_with('*') && pattern.matches(first) && pattern.matches(end);
+        self.private.iter().any(spans) && !grants.iter().any(|grant| grant.reaches_into(first, end))
     }
 
     /// What `requester` may fetch beyond what is public, at `now` (RFC 3339, UTC, seconds).
@@ -296,11 +312,16 @@ pub fn authorize_delivery(
             .any(|grant| grant.matches(subject.pack))
     };
     if private && !granted() {
-        return Err(Forbidden { private, reason: None });
+        return Err(Forbidden {
+            private,
+            blocked: false,
+            reason: None,
+        });
     }
     match policy.blocked.iter().find(|block| block.applies(subject)) {
         Some(block) => Err(Forbidden {
             private,
+            blocked: true,
             reason: block.reason.clone(),
         }),
         None => Ok(Permit { private }),
@@ -319,7 +340,11 @@ pub fn authorize_catalog(policy: &Policy, requester: Requester, now: &str) -> Re
     if policy.private.iter().all(covered) {
         Ok(Permit { private })
     } else {
-        Err(Forbidden { private, reason: None })
+        Err(Forbidden {
+            private,
+            blocked: false,
+            reason: None,
+        })
     }
 }
 

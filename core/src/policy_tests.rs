@@ -60,6 +60,7 @@ const PRIVATE: Result<Permit, Forbidden> = Ok(Permit { private: true });
 fn blocked(reason: Option<&str>) -> Result<Permit, Forbidden> {
     Err(Forbidden {
         private: false,
+        blocked: true,
         reason: reason.map(str::to_owned),
     })
 }
@@ -67,8 +68,22 @@ fn blocked(reason: Option<&str>) -> Result<Permit, Forbidden> {
 fn closed(reason: Option<&str>) -> Result<Permit, Forbidden> {
     Err(Forbidden {
         private: true,
+        blocked: reason.is_some(),
         reason: reason.map(str::to_owned),
     })
+}
+
+#[test]
+fn refusals_say_why_for_the_log() {
+    let cases = [
+        (blocked(Some("CVE")), "it is blocked: CVE"),
+        (blocked(None), "it is blocked"),
+        (closed(None), "it is private, and the requester has no grant for it"),
+        (closed(Some("internal reason")), "it is blocked: internal reason"),
+    ];
+    for (decision, sentence) in cases {
+        assert_eq!(decision.unwrap_err().to_string(), sentence);
+    }
 }
 
 #[test]
@@ -140,8 +155,15 @@ fn ranges_are_hidden_only_where_nobody_could_see_into_them() {
         (vec![], "@acme/a", "@acme0", false),
         (vec![], "@acmd/z", "@acme/b", false),
         (vec![], "secret", "secret", false),
-        (vec!["@acme/one"], "@acme/a", "@acme/b", false),
-        (vec!["@acme/o*"], "@acme/a", "@acme/b", false),
+        (vec!["@acme/one"], "@acme/a", "@acme/b", true),
+        (vec!["@acme/one"], "@acme/a", "@acme/one", true),
+        (vec!["@acme/one"], "@acme/one", "@acme/two", false),
+        (vec!["@acme/one"], "@acme/a", "@acme/one-more", false),
+        (vec!["@acme/o*"], "@acme/a", "@acme/b", true),
+        (vec!["@acme/o*"], "@acme/a", "@acme/o", true),
+        (vec!["@acme/o*"], "@acme/a", "@acme/one", false),
+        (vec!["@acme/o*"], "@acme/one", "@acme/two", false),
+        (vec!["@acme/b", "@acme/o*"], "@acme/oak", "@acme/ox", false),
         (vec!["*"], "@acme/a", "@acme/b", false),
         (vec!["@other/*"], "@acme/a", "@acme/b", true),
     ];

@@ -222,6 +222,11 @@ fn what_cannot_be_taken_leaves_the_last_good_release() {
 
         publish(&edge);
         edge.store.wait(CACHE_MILLISECONDS);
+        let line = named(&edge).line.unwrap();
+        assert!(
+            line.contains("\"status\":200") && line.contains(says),
+            "{what}: the log tells: {line}"
+        );
         for ((path, _), good) in routes().iter().zip(good) {
             let seen = visit(&edge, get(path));
             assert_eq!((seen.status, seen.body), (200, good.body), "{what}: {path}");
