@@ -221,7 +221,7 @@ test("a server that does not answer is named, with what to do", options, async (
   assert.match(await text(page, "connection"), /^\d+ modules$/);
 });
 
-const PHONE = { viewport: { width: 360, height: 740 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
+const PHONE = { viewport: { width: 320, height: 640 }, deviceScaleFactor: 2, isMobile: true, hasTouch: true };
 const LOOKS = [
   ["on a desk, in the light", {}],
   ["on a desk, in the dark", { colorScheme: "dark" }],
