@@ -12,10 +12,9 @@ import { PACKFERRY, ROOT, STARTER_PACKS, requireStarterPacks, requireWorker, scr
 import { publish } from "./support/release.mjs";
 
 const PATIENCE = 180_000;
-/** There is no bundler on the machine that a tree is moved to. */
-const ELSEWHERE = { env: { PACKFERRY_ESBUILD: "/no/bundler" } };
-
 const folder = scratch("staging");
+/** There is no bundler on the machine that a tree is moved to, and nothing that an earlier build kept. */
+const ELSEWHERE = { env: { PACKFERRY_ESBUILD: "/no/bundler", PACKFERRY_CACHE: join(folder, "cache") } };
 const app = join(folder, "moved", "app");
 const tree = join(app, "_sandbox");
 
