@@ -430,6 +430,10 @@ rules! {
     PACK_TOO_LARGE = Error "pack-too-large",
         "All files of a pack, bundled npm entries included, are together at most 8,388,608 bytes.",
         "Split the pack, or leave out what is not needed.";
+    /// The modules of a pack reach too much together.
+    GRAPHS_TOO_LARGE = Error "graphs-too-large",
+        "The graphs of a pack have together at most 1,073,741,824 bytes: a module's graph counts every file that it reaches, with 512 bytes for the file and 256 for each name that the file exports.",
+        "Let fewer modules share large files, or divide the pack.";
     /// A file id cannot stand in a header.
     FILE_ID_NOT_DELIVERABLE = Error "file-id-not-deliverable",
         "A file's path is printable ASCII and neither begins nor ends with a space.",

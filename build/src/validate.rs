@@ -19,6 +19,7 @@ use crate::registry::Registry;
 use crate::skill::{self, SkillFile};
 
 mod files;
+mod graphs;
 mod hosts;
 mod scripts;
 mod wasm_files;
@@ -143,6 +144,7 @@ pub fn validate(mut raw: RawPack, rules: Rulebook<'_>) -> Result<(Option<ValidPa
     wire::check_dependencies(&mut raw, &files);
     wire::check_contracts(&mut raw);
     hosts::check_all(&mut raw, rules.registry);
+    graphs::check_sizes(&mut raw, &files);
     let skill = skill::read(&root, &raw.label, &mut raw.findings);
     Ok(accept(raw, files, skill, rules.registry))
 }

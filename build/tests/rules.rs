@@ -333,6 +333,36 @@ fn sizes_at_their_limits() {
 }
 
 /// A module that exports `f`, made `bytes` long by a custom section.
+/// Modules that all reach 16 files of the limit: 4,202,496 bytes for each of them, 255 of them within the limit of 1 GiB.
+#[test]
+fn graphs_at_their_limit() {
+    let shared: Vec<String> = (0..16).map(|n| format!("{n}.js")).collect();
+    let shared: Vec<&str> = shared.iter().map(String::as_str).collect();
+    let all: String = shared.iter().map(|name| format!("import './{name}';")).collect();
+    let with = |what, modules: usize, codes| {
+        let entries: Vec<String> = (0..modules).map(|n| format!("m{n}")).collect();
+        let rows: Vec<Value> = entries
+            .iter()
+            .map(|name| json!({ "name": name, "kind": "js", "file": name }))
+            .collect();
+        let mut files: Vec<(String, Vec<u8>)> = shared
+            .iter()
+            .map(|name| ((*name).to_owned(), vec![b' '; 262_144]))
+            .collect();
+        files.extend(entries.into_iter().map(|name| (name, all.clone().into_bytes())));
+        Case {
+            what,
+            nodetool: json!({ "sandboxModules": rows, "internal": shared }),
+            files,
+            codes,
+        }
+    };
+    check(&[
+        with("255 modules", 255, vec![]),
+        with("256 modules", 256, vec!["graphs-too-large"]),
+    ]);
+}
+
 fn wasm_of(bytes: usize) -> Vec<u8> {
     let mut module = wat::parse_str(r#"(module (func (export "f")))"#).unwrap();
     let content = bytes - module.len() - 1 - 4;

@@ -14,6 +14,9 @@ pub struct PackLimits {
     pub wasm_bytes: u64,
     /// Bytes of all files of a pack's graph, compiled npm entries included.
     pub pack_bytes: u64,
+    /// Bytes of all graphs of a pack, each with every file that its module reaches. Keeps a small pack, whose modules all reach the
+    /// same files, from filling memory and disk.
+    pub graphs_bytes: u64,
     /// Bytes of one bundled npm entry.
     pub npm_bytes: u64,
     /// Bytes of SKILL.md; a larger one is a warning.
@@ -37,6 +40,7 @@ pub const PACK_LIMITS: PackLimits = PackLimits {
     js_bytes: 262_144,
     wasm_bytes: 4_194_304,
     pack_bytes: 8_388_608,
+    graphs_bytes: 1 << 30,
     npm_bytes: 1_048_576,
     skill_bytes: 16_384,
     wasm_arity: 8,
