@@ -297,10 +297,12 @@ pub fn total_bytes(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> u64 
 
 fn check_total(pack: &ValidPack, npm: &BTreeMap<String, NpmOutcome>) -> Option<Diagnostic> {
     let cap = PACK_LIMITS.pack_bytes;
-    (total_bytes(pack, npm) > cap).then(|| {
-        Diagnostic::new(
-            &PACK_TOO_LARGE,
-            format!("{}: sandbox files exceed the {cap} byte pack cap", pack.name),
-        )
+    let total = total_bytes(pack, npm);
+    (total > cap).then(|| {
+        let message = format!(
+            "{}: sandbox files exceed the {cap} byte pack cap: with bundles they have {total}",
+            pack.name
+        );
+        Diagnostic::new(&PACK_TOO_LARGE, message).at(PACKAGE_JSON, None, None)
     })
 }

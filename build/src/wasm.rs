@@ -165,7 +165,9 @@ fn check_memory((offset, memory): (u64, MemoryType), declaration: &WasmDeclarati
         return Some(WasmFault::new(&WASM_MEMORY_UNBOUNDED, message).at(offset));
     };
     let ceiling = declaration.memory_pages_max.min(PACK_LIMITS.wasm_memory_pages);
-    let message = "memory maximum exceeds the declared or host ceiling";
+    let message = format!(
+        "memory maximum exceeds the declared or host ceiling: it is {maximum} pages, and {ceiling} are allowed"
+    );
     (maximum > ceiling).then(|| WasmFault::new(&WASM_MEMORY_TOO_LARGE, message).at(offset))
 }
 

@@ -13,7 +13,7 @@ use crate::diagnostics::{
     Diagnostic, FILE_ESCAPES, FILE_MISSING, FILE_SYMLINK, FILE_TOO_LARGE, FILE_UNREADABLE, PACK_TOO_LARGE, Rule,
 };
 use crate::pack_files::{PackRoot, Unread};
-use crate::package_json::RawPack;
+use crate::package_json::{PACKAGE_JSON, RawPack};
 
 /// A declared file.
 struct Declared {
@@ -142,6 +142,7 @@ fn check_total(raw: &mut RawPack, total: u64, count: usize) {
             "{}: sandbox files exceed the {cap} byte pack cap: {count} files have {total} bytes (what is beyond the cap was not inspected)",
             raw.label
         );
-        raw.findings.push(Diagnostic::new(&PACK_TOO_LARGE, message));
+        raw.findings
+            .push(Diagnostic::new(&PACK_TOO_LARGE, message).at(PACKAGE_JSON, None, None));
     }
 }
