@@ -1,6 +1,6 @@
 //! Measures the build over a generated corpus beside acorn in Node, which parses and hashes the same files, and beside reading and
 //! hashing alone; and the search through a folder of packages that are not packs. Writes the table of bench/README.md. Needs
-//! `cargo build --release -p packferry --bins --examples` and `npm ci`.
+//! `cargo build --release -p packferry` and `npm ci`.
 //!
 //!     node bench/build/run.mjs [--packs 1000] [--packages 50000] [--rounds 5] [--dry]
 
@@ -134,6 +134,7 @@ function searchTable(directory) {
 }
 
 function main() {
+  execFileSync("cargo", ["build", "--quiet", "--release", "--package", "packferry", "--example", "read_and_hash"], { cwd: ROOT, stdio: "inherit" });
   const directory = mkdtempSync(join(tmpdir(), "packferry-bench-"));
   try {
     const table = `${corpusTable(directory)}\n\n${searchTable(directory)}`;

@@ -1,7 +1,10 @@
 //! `packferry check`: every pack judged as a build judges it, and what of the good ones would be served. Writes no release and runs no
 //! line of a pack.
 
+use std::collections::HashSet;
+
 use camino::{Utf8Path, Utf8PathBuf};
+use packferry_core::id::FileId;
 use packferry_core::limits::PACK_LIMITS;
 use packferry_core::manifest::{FileEntry, ModuleEntry, PackEntry};
 use packferry_core::payload::FileKind;
@@ -136,8 +139,8 @@ impl CheckedPack {
 
     /// The files that are no module's own.
     fn files(&self) -> impl Iterator<Item = &FileEntry> {
-        let is_entry = |file: &&FileEntry| self.entry.modules.iter().any(|module| module.file_id == file.id);
-        self.entry.files.iter().filter(move |file| !is_entry(file))
+        let entries: HashSet<&FileId> = self.entry.modules.iter().map(|module| &module.file_id).collect();
+        self.entry.files.iter().filter(move |file| !entries.contains(&file.id))
     }
 
     fn file_row(&self, file: &FileEntry) -> [String; 4] {

@@ -450,6 +450,14 @@ rules! {
     CONTRACT_TOO_LONG = Error "contract-too-long",
         "The header that lists a wasm module's exports has at most 12,000 bytes.",
         "Split the module, or shorten the names of its exports.";
+    /// A graph would be no value of Workers KV.
+    CLOSURE_TOO_LARGE = Error "closure-too-large",
+        "A module's closure, its files and the record that lists them, has at most 26,214,400 bytes: what one value of Workers KV holds.",
+        "Join files, or shorten their names.";
+    /// The entry in the manifest would be too large for a worker.
+    MANIFEST_ENTRY_TOO_LARGE = Error "manifest-entry-too-large",
+        "A pack's entry in the manifest, which lists what every module exports, has at most 8,388,608 bytes.",
+        "Export fewer names from fewer modules, or divide the pack.";
 
     ["JavaScript"]
     /// Bytes that are no UTF-8.

@@ -20,6 +20,7 @@ pub mod excerpt;
 pub mod exports;
 pub mod fault;
 pub mod finding;
+pub mod fit;
 pub mod guest_process;
 pub mod imports;
 pub mod inspections;

@@ -248,7 +248,7 @@ fn sorted_exports(declaration: &WasmDeclaration) -> WasmDeclaration {
 }
 
 /// The files of a pack by number, in the order in which digests list them.
-struct Files<'a> {
+pub struct Files<'a> {
     files: Vec<(&'a FileId, &'a ValidFile)>,
     numbers: HashMap<&'a FileId, usize>,
     /// The numbers of the files that each file imports.
@@ -256,7 +256,9 @@ struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    fn of(pack: &'a ValidPack) -> Self {
+    /// Those of `pack`.
+    #[must_use]
+    pub fn of(pack: &'a ValidPack) -> Self {
         let mut files: Vec<(&FileId, &ValidFile)> = pack.files.iter().collect();
         files.sort_by(|a, b| by_utf16(a.0.as_str(), b.0.as_str()));
         let numbers: HashMap<&FileId, usize> = files.iter().enumerate().map(|(at, (id, _))| (*id, at)).collect();
@@ -274,6 +276,17 @@ impl<'a> Files<'a> {
             numbers,
             imports,
         }
+    }
+
+    /// All of them, by number.
+    pub fn all(&self) -> impl Iterator<Item = (&'a FileId, &'a ValidFile)> {
+        self.files.iter().copied()
+    }
+
+    /// The numbers of the files that `entry` reaches, itself included.
+    #[must_use]
+    pub fn reached(&self, entry: &FileId) -> Vec<usize> {
+        self.mark(entry, &mut vec![false; self.files.len()])
     }
 
     /// Marks what `entry` reaches, itself included, and gives the numbers of what had no mark. What is behind a mark is marked.
@@ -299,8 +312,7 @@ impl<'a> Files<'a> {
 
 /// Every file reachable from `entry`, itself included, sorted by id.
 fn graph_entries(files: &Files<'_>, entry: &FileId) -> Vec<GraphEntry> {
-    let mut marks = vec![false; files.files.len()];
-    let entries = files.at(files.mark(entry, &mut marks)).map(|(id, file)| GraphEntry {
+    let entries = files.at(files.reached(entry)).map(|(id, file)| GraphEntry {
         id: id.clone(),
         kind: file.kind,
         dependencies: file.dependencies.clone(),

@@ -19,6 +19,7 @@ use crate::diagnostics::{DUPLICATE_PACK, Diagnostic, Severity};
 use crate::discover::{Discovered, Roots, discover};
 use crate::fault::Fault;
 use crate::finding::{Finding, Subject};
+use crate::fit;
 use crate::inspections::Inspectors;
 use crate::javascript::Inspector;
 use crate::link::{LinkedGraph, link};
@@ -278,6 +279,11 @@ impl Line<'_> {
         let Some(bundled) = bundled else {
             return Ok((None, findings));
         };
+        let too_large = fit::check(&bundled);
+        if !too_large.is_empty() {
+            findings.extend(about.findings(too_large));
+            return Ok((None, findings));
+        }
         let bytes = npm::total_bytes(&bundled.pack, &bundled.npm);
         let ready = Ready {
             shown: about.shown,

@@ -1,6 +1,6 @@
 //! Packs that are as large as their authors could make them: bounded memory, whatever they declare.
 
-#![expect(clippy::unwrap_used, reason = "tests")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::fmt::Write;
 use std::fs;
@@ -56,4 +56,31 @@ fn graphs_over_the_same_files_are_held_one_at_a_time() {
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let modules = report["packs"][0]["modules"].as_array().map(Vec::len);
     assert_eq!((output.status.code(), modules), (Some(0), Some(1_300)), "{output:?}");
+}
+
+/// Codes of the errors that are found about a pack, each once.
+fn errors(pack: &Path) -> Vec<String> {
+    let output = check(pack);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let rows = report["diagnostics"].as_array().unwrap_or_else(|| panic!("{output:?}"));
+    let errors = rows.iter().filter(|row| row["severity"] == "error");
+    let mut codes: Vec<String> = errors.map(|row| row["code"].as_str().unwrap().to_owned()).collect();
+    codes.dedup();
+    codes
+}
+
+#[test]
+fn names_times_modules_are_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    let names = (0..20_000).map(|n| format!("n{n}")).collect::<Vec<_>>().join(",");
+    write("names.js", &format!("export let {names};\n"));
+    let mut declared = Vec::new();
+    for module in 0..200 {
+        write(&format!("m{module}.js"), "export * from './names.js';\n");
+        declared.push(json!({ "name": format!("m{module}"), "kind": "js", "file": format!("m{module}.js") }));
+    }
+    let manifest = json!({ "name": "@t/names", "nodetool": { "internal": ["names.js"], "sandboxModules": declared } });
+    write("package.json", &manifest.to_string());
+    assert_eq!(errors(folder.path()), ["manifest-entry-too-large"]);
 }

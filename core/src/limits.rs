@@ -31,6 +31,10 @@ pub struct PackLimits {
     pub version_chars: usize,
     /// Bytes of a module id, named or pinned, after percent-decoding.
     pub module_id_bytes: usize,
+    /// Bytes of a closure: a value of Workers KV has at most 25 MiB.
+    pub closure_bytes: u64,
+    /// Bytes of a pack's entry in the manifest. A worker has 128 MB of memory, and parses the entry as a whole.
+    pub manifest_entry_bytes: u64,
 }
 
 /// The bounds in force.
@@ -48,6 +52,8 @@ pub const PACK_LIMITS: PackLimits = PackLimits {
     header_bytes: 12_000,
     version_chars: 256,
     module_id_bytes: MODULE_ID_BYTES,
+    closure_bytes: 25 << 20,
+    manifest_entry_bytes: 8 << 20,
 };
 
 /// Bytes of a module id after percent-decoding.
