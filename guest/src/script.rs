@@ -2,7 +2,7 @@
 //! file that knows the parser.
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{ImportDeclaration, ImportDeclarationSpecifier, ImportPhase, Program, Statement};
+use oxc_ast::ast::{ImportDeclaration, ImportDeclarationSpecifier, ImportPhase, ModuleDeclaration, Program, Statement};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_span::{GetSpan, SourceType, Span};
 
@@ -65,13 +65,29 @@ fn parse<T>(code: &str, take: fn(&str, &Program<'_>) -> T) -> Result<T, GuestErr
     let parsed = Parser::new(&allocator, code, SourceType::mjs())
         .with_options(options)
         .parse();
+    let refuse = |what: &str, at: usize| {
+        let (line, column) = position(code, at);
+        let message = format!("SyntaxError: {what} (line {line}, column {column})");
+        Err(GuestError::new(GuestErrorKind::Thrown, message))
+    };
     if let Some(error) = parsed.diagnostics.first() {
         let at = error.labels.first().map_or(0, |label| label.offset() as usize);
-        let (line, column) = position(code, at);
-        let message = format!("SyntaxError: {} (line {line}, column {column})", error.message);
-        return Err(GuestError::new(GuestErrorKind::Thrown, message));
+        return refuse(&error.message, at);
+    }
+    if parsed.program.hashbang.is_some() {
+        return refuse("a script has no hashbang", 0);
+    }
+    // What stands in a function exports nothing.
+    if let Some(export) = parsed.program.body.iter().find(|statement| is_export(statement)) {
+        let what = "a script returns its result and exports nothing";
+        return refuse(what, export.span().start as usize);
     }
     Ok(take(code, &parsed.program))
+}
+
+fn is_export(statement: &Statement<'_>) -> bool {
+    let declaration = statement.as_module_declaration();
+    declaration.is_some_and(|declaration| !matches!(declaration, ModuleDeclaration::ImportDeclaration(_)))
 }
 
 fn imports<'a>(program: &'a Program<'a>) -> impl Iterator<Item = &'a ImportDeclaration<'a>> {
@@ -209,8 +225,29 @@ mod tests {
             let error = as_module(code, 1_000).unwrap_err();
             assert!(error.message.starts_with("SyntaxError: "), "{code}: {error}");
         }
-        let error = as_module("let a;\n  let b = ;", 1_000).unwrap_err();
-        assert!(error.message.ends_with("(line 2, column 11)"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_place() {
+        let cases = [
+            ("let a;\n  let b = ;", "Unexpected token (line 2, column 11)"),
+            (
+                "#!/usr/bin/env node\nreturn 1;",
+                "a script has no hashbang (line 1, column 1)",
+            ),
+            (
+                "let a;\n export default a;",
+                "a script returns its result and exports nothing (line 2, column 2)",
+            ),
+            (
+                "import b from 'x'; export { a } from 'b'",
+                "a script returns its result and exports nothing (line 1, column 20)",
+            ),
+        ];
+        for (code, message) in cases {
+            let error = as_module(code, 1_000).unwrap_err();
+            assert_eq!(error.message, format!("SyntaxError: {message}"), "{code}");
+        }
     }
 
     #[test]
