@@ -21,10 +21,11 @@ use crate::diagnostics::{
     Diagnostic, NPM_MODULE_DUPLICATE, NPM_MODULE_NOT_JUDGED, NPM_MODULE_PROBE_FAILED, NPM_MODULE_WARNING,
     PACK_TOO_LARGE, Rule, Severity,
 };
+use crate::excerpt::Position;
 use crate::fault::Fault;
 use crate::judge::Judge;
 use crate::package_json::PACKAGE_JSON;
-use crate::probe::Probe;
+use crate::probe::{Probe, ProbeRefusal};
 use crate::validate::{EntrySource, ValidPack};
 
 /// The bundler and the probe, looked for when the first npm entry needs them: a release without npm entries needs no bundler, and none
@@ -87,7 +88,10 @@ impl<'a> LazyBundler<'a> {
             Ok(bundled) => bundled,
             Err(skip) => return Ok(Err(skip)),
         };
-        let refusal = if self.only_reads { None } else { self.probe(&bundled)? };
+        let refusal = match self.only_reads {
+            true => None,
+            false => self.probe(pack, name, &bundled)?,
+        };
         Ok(match refusal {
             None => Ok((bundled, made_by)),
             Some(reason) => Err(Skip {
@@ -145,19 +149,53 @@ impl<'a> LazyBundler<'a> {
     }
 
     /// Why the guest refuses a bundle, if it does; as it said before, where it did.
-    fn probe(&self, bundled: &Bundled) -> Result<Option<String>, Fault> {
-        let exports = canonical::to_json(&bundled.exports);
-        let key = Key::new(Kind::Probe, &[bundled.source.as_bytes(), exports.as_bytes()]);
+    fn probe(&self, pack: &ValidPack, name: &str, bundled: &Bundled) -> Result<Option<String>, Fault> {
+        // Where a refusal names a line, the library's files decide which.
+        let parts = [
+            canonical::to_json(&bundled.exports),
+            canonical::to_json(&bundled.inputs),
+        ];
+        let [exports, inputs] = parts.each_ref().map(String::as_bytes);
+        let key = Key::new(Kind::Probe, &[bundled.source.as_bytes(), exports, inputs]);
         if let Some(known) = self.cache.get::<Option<String>>(&key) {
             return Ok(known);
         }
         let probed = Probe::new(&program()?).probe(&bundled.source, &bundled.exports)?;
-        let settled = probed.as_ref().map_or_else(|refusal| refusal.settled, |()| true);
-        let refusal = probed.err().map(|refusal| refusal.message);
-        if settled {
-            self.cache.put(&key, &refusal);
+        let Err(refused) = probed else {
+            self.cache.put(&key, &None::<String>);
+            return Ok(None);
+        };
+        let place = self.place_of(pack, name, bundled, &refused)?;
+        let reason = match place {
+            Some(place) => format!("{} ({place}).", refused.message.trim_end_matches('.')),
+            None => refused.message,
+        };
+        if refused.settled {
+            self.cache.put(&key, &Some(&reason));
         }
-        Ok(refusal)
+        Ok(Some(reason))
+    }
+
+    /// Where a bundle failed: in its library, or in the bundle, where that was staged without its library.
+    fn place_of(
+        &self,
+        pack: &ValidPack,
+        name: &str,
+        bundled: &Bundled,
+        refused: &ProbeRefusal,
+    ) -> Result<Option<String>, Fault> {
+        let Some(innermost) = refused.stack.first() else {
+            return Ok(None);
+        };
+        match &pack.dir.staged {
+            None => self
+                .get()?
+                .place_in_library(&pack.dir.real, name, &bundled.source, &refused.stack),
+            Some(_) => {
+                let line = Position::of(&bundled.source, *innermost).line;
+                Ok(Some(format!("line {line} of the bundle")))
+            }
+        }
     }
 
     fn get(&self) -> Result<Arc<Bundler>, Fault> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
 use packferry::bundle::{Bundled, Bundler, Skip};
+use packferry::probe::Probe;
 use serde_json::{Value, json};
 
 static BUNDLER: LazyLock<Bundler> =
@@ -74,6 +75,36 @@ fn a_bundle_of_the_limit_is_admitted_and_one_byte_more_is_not() {
     for length in [limit - overhead + 1, 32 << 20] {
         let skip = bundle(pack_over(&module(length)).path(), "lib").unwrap_err();
         assert_eq!(skip.rule.code, "npm-module-too-large", "{length}");
+    }
+}
+
+#[test]
+fn a_failure_in_the_guest_has_its_place_in_the_library() {
+    let cases = [
+        (
+            "export const a = 1;\n\nnew Intl.NumberFormat();\n",
+            "lib@1.0.0/index.js:3",
+        ),
+        (
+            "const f = () => {\n  null.a;\n};\nexport const a = f();\n",
+            "lib@1.0.0/index.js:2",
+        ),
+        (
+            "exports.a = 1;\nfunction f(name) {\n  return require(name);\n}\nf('fs');\n",
+            "lib@1.0.0/index.js:3",
+        ),
+        ("exports.a = 1;\n\nleaked = 1;\n", "lib@1.0.0/index.js:3"),
+        ("export const a = 1;\nthrow { stack: 'at f (x:1:1)' };\n", ""),
+    ];
+    let probe = Probe::new(Path::new(env!("CARGO_BIN_EXE_packferry")));
+    for (module, expected) in cases {
+        let pack = pack_over(module);
+        let bundled = bundle(pack.path(), "lib").unwrap();
+        let refused = probe.probe(&bundled.source, &bundled.exports).unwrap().unwrap_err();
+        let place = BUNDLER.place_in_library(pack.path(), "lib", &bundled.source, &refused.stack);
+        assert_eq!(place.unwrap().unwrap_or_default(), expected, "{module}");
+        let elsewhere = BUNDLER.place_in_library(pack.path(), "lib", "other", &refused.stack);
+        assert_eq!(elsewhere.unwrap(), None, "{module}");
     }
 }
 

@@ -37,7 +37,7 @@ use self::reasons::{
     Stop, blocked, broken, escapes, failed, forbidden, named_globals, refuse_builtins, rejected, skip, too_large,
     unresolved, warnings,
 };
-use self::stage::stage;
+use self::stage::{Stage, stage};
 use self::survey::{Readable, Surveys};
 use crate::bundle_paths::Rewritten;
 use crate::diagnostics::{self, Rule};
@@ -219,6 +219,47 @@ impl Bundler {
     }
 
     fn try_bundle(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Bundled, Stop> {
+        let made = self.make(course, pack_dir, npm)?;
+        let mut places = Places::new(&made.last, &made.rewritten, &self.judge, &mut course.origins);
+        let accepted = accepted(made.verdict, &mut places)?;
+        Ok(Bundled {
+            warnings: warnings(&accepted, |findings| named_globals(findings, &mut places))?,
+            npm_version: made.npm_version,
+            inputs: made.inputs,
+            exports: accepted.exports,
+            source: made.rewritten.source,
+        })
+    }
+
+    /// Where in the library the first of these offsets in its bundle `source` is that the bundler did not write: `‹file›:‹line›`.
+    /// Bundles once more. None where none is, or where that gives another bundle.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bundler::bundle`].
+    pub fn place_in_library(
+        &self,
+        pack_dir: &Path,
+        npm: &str,
+        source: &str,
+        offsets: &[usize],
+    ) -> Result<Option<String>, Fault> {
+        let mut course = Course::default();
+        let described = self.make(&mut course, pack_dir, npm).and_then(|made| {
+            let mut places = Places::new(&made.last, &made.rewritten, &self.judge, &mut course.origins);
+            let mut offsets = offsets.iter().filter(|offset| places.is_in_library(**offset));
+            let first = offsets.next().filter(|_| made.rewritten.source == source);
+            first.map(|offset| places.describe(*offset, None)).transpose()
+        });
+        match described {
+            Ok(place) => Ok(place),
+            Err(Stop::Skip(_)) => Ok(None),
+            Err(Stop::Fault(fault)) => Err(fault),
+        }
+    }
+
+    /// Bundles, and reads the bundle.
+    fn make(&self, course: &mut Course, pack_dir: &Path, npm: &str) -> Result<Read, Stop> {
         let pack_dir = real_path(pack_dir)?;
         let readable = self.surveys.readable_from(pack_dir.as_std_path());
         let first = self.run(&pack_dir, &readable, npm, &[], course)?;
@@ -231,7 +272,7 @@ impl Bundler {
         let inputs = inputs(&first.metafile)?;
         let names = self.commonjs_names(&first, course)?;
         let stage = stage(&pack_dir, &first.metafile, &mut course.origins)?;
-        let made = match &stage {
+        let last = match &stage {
             Some(stage) => {
                 let readable = self.surveys.readable_from(stage.base());
                 self.run(&stage.pack_dir, &readable, npm, &names, course)?
@@ -239,15 +280,14 @@ impl Bundler {
             None if names.is_empty() => first,
             None => self.run(&pack_dir, &readable, npm, &names, course)?,
         };
-        let (rewritten, verdict) = self.judge(&made, course)?;
-        let mut places = Places::new(&made, &rewritten, &self.judge, &mut course.origins);
-        let accepted = accepted(verdict, &mut places)?;
-        Ok(Bundled {
+        let (rewritten, verdict) = self.judge(&last, course)?;
+        Ok(Read {
             npm_version,
             inputs,
-            warnings: warnings(&accepted, |findings| named_globals(findings, &mut places))?,
-            exports: accepted.exports,
-            source: rewritten.source,
+            last,
+            rewritten,
+            verdict,
+            _stage: stage,
         })
     }
 
@@ -376,6 +416,17 @@ impl Made {
     }
 }
 
+/// A bundle that was made and read.
+struct Read {
+    npm_version: Option<String>,
+    inputs: Vec<BundleInput>,
+    last: Made,
+    rewritten: Rewritten,
+    verdict: Verdict,
+    /// Its places are told from the files there.
+    _stage: Option<Stage>,
+}
+
 /// The end of a sentence about a bundle.
 const TOO_DEEP: &str = "is nested too deeply";
 
@@ -384,7 +435,7 @@ fn accepted(verdict: Verdict, places: &mut Places<'_>) -> Result<Accepted, Stop>
         Verdict::Accepted(accepted) => Ok(accepted),
         Verdict::TooDeep => Err(rejected(TOO_DEEP)),
         Verdict::Rejected(finding) => {
-            let place = places.describe(finding.offset, &Wanted::DynamicImport)?;
+            let place = places.describe(finding.offset, Some(&Wanted::DynamicImport))?;
             Err(rejected(&format!("{} ({place})", finding.what)))
         }
         Verdict::Forbidden(findings) => Err(forbidden(&named_globals(&findings, places)?)),

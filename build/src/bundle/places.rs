@@ -37,9 +37,15 @@ impl<'a> Places<'a> {
         }
     }
 
+    /// Whether what stands at an offset is a library's, not the bundler's.
+    pub(super) fn is_in_library(&self, offset: usize) -> bool {
+        let mut modules = self.bundle.modules.first().into_iter();
+        modules.any(|(start, _)| *start <= offset)
+    }
+
     /// `‹package›@‹version›/‹path›:‹line›`. Where a library brings a source map of its own, the line is where its file has `wanted`
     /// first, and the map's line is told, too: `‹package›@‹version›/‹path›:‹line›, from ‹source›:‹line›`.
-    pub(super) fn describe(&mut self, offset: usize, wanted: &Wanted) -> Result<String, Stop> {
+    pub(super) fn describe(&mut self, offset: usize, wanted: Option<&Wanted>) -> Result<String, Stop> {
         let next = self.bundle.modules.partition_point(|(start, _)| *start <= offset);
         let module = next.checked_sub(1).and_then(|index| self.bundle.modules.get(index));
         let Some((_, module)) = module else {
@@ -52,11 +58,13 @@ impl<'a> Places<'a> {
             return Ok(format!("{module}:{line}"));
         }
         let mut place = module.clone();
-        let mut keys = self.made.metafile.inputs.keys();
-        if let Some(key) = keys.find(|key| self.origins.label(key) == *module)
-            && let Some(line) = line_in_library(key, wanted.clone(), self.judge)?
-        {
-            place.push_str(&format!(":{line}"));
+        if let Some(wanted) = wanted {
+            let mut keys = self.made.metafile.inputs.keys();
+            let key = keys.find(|key| self.origins.label(key) == *module);
+            let line = key
+                .map(|key| line_in_library(key, wanted.clone(), self.judge))
+                .transpose()?;
+            place.extend(line.flatten().map(|line| format!(":{line}")));
         }
         if let Some((source, line)) = original {
             let root = self.origins.package_of(&source).root;

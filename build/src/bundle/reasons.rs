@@ -202,7 +202,7 @@ pub(super) fn warnings(
 /// Each global in quotes with its place.
 pub(super) fn named_globals(findings: &[Finding], places: &mut Places<'_>) -> Result<Vec<String>, Stop> {
     let named = findings.iter().map(|finding| {
-        let place = places.describe(finding.offset, &Wanted::Global(finding.what.clone()))?;
+        let place = places.describe(finding.offset, Some(&Wanted::Global(finding.what.clone())))?;
         Ok(format!("{:?} ({place})", finding.what))
     });
     named.collect()
