@@ -25,7 +25,10 @@ const FOLDER = mkdtempSync(join(tmpdir(), "packferry-setup-"));
 after(() => rmSync(FOLDER, { recursive: true, force: true }));
 
 /** What the scripts may call besides the stand-ins. apt-get is not among it. */
-const SYSTEM = ["bash", "cat", "cksum", "cut", "dirname", "env", "mkdir", "sed"];
+const SYSTEM = ["bash", "cat", "cksum", "cp", "cut", "dirname", "env", "mkdir", "rm", "sed"];
+
+/** What the HTTP linter is made of. */
+const LINTER = "tests/http-lint/requirements.txt";
 
 /** Each stand-in notes its call; toolchains are folders, with a standard library where they have the target. */
 const STAND_INS = {
@@ -36,6 +39,14 @@ const STAND_INS = {
   npm: `echo "npm $1 $2 in \${PWD##*/}" >>"$MACHINE/calls"
 [ -z "\${NPM_FAILS-}" ] || exit 1
 mkdir -p node_modules`,
+  python3: `case "$1" in
+-c) exit "\${PYTHON_LACKS-0}" ;;
+esac
+echo "python3 $1 $2" >>"$MACHINE/calls"
+case "$2" in
+venv) mkdir -p "$3/bin" && cp "$0" "$3/bin/python3" ;;
+pip) [ -z "\${PIP_FAILS-}" ] ;;
+esac`,
   rustc: `case "$1" in
 --version) echo "rustc \${RUST_VERSION-1.95.0} (0 2026-01-01)" ;;
 *) echo "$MACHINE/toolchains/\${RUSTUP_TOOLCHAIN:-default}" ;;
@@ -65,7 +76,8 @@ function machine({ toolchains = [], without = [] }) {
     mkdirSync(join(at, "toolchains", name), { recursive: true });
     writeFileSync(join(at, "toolchains", name, "libstd-0.rlib"), "");
   }
-  for (const file of ["Cargo.toml", "package-lock.json", "packs/package-lock.json", "scripts"]) {
+  const read = ["Cargo.toml", "package-lock.json", "packs/package-lock.json", "client/package-lock.json", LINTER, "scripts"];
+  for (const file of read) {
     cpSync(join(ROOT, file), join(root, file), { recursive: true });
   }
   writeFileSync(join(at, "calls"), "");
@@ -73,9 +85,9 @@ function machine({ toolchains = [], without = [] }) {
 }
 
 /** Runs a script; gives its status, what it said, and whom it called. */
-function run({ at, root, bin }, script, environment) {
+function run({ at, root, bin }, script, environment, args = []) {
   writeFileSync(join(at, "calls"), "");
-  const { status, stdout, stderr } = spawnSync(join(root, "scripts", script), {
+  const { status, stdout, stderr } = spawnSync(join(root, "scripts", script), args, {
     env: { PATH: bin, MACHINE: at, ...environment },
     encoding: "utf8",
     timeout: 60_000,
@@ -138,6 +150,26 @@ test("an installation that failed is tried again", () => {
   assert.equal(failed.status, 1);
   assert.match(failed.said, /npm could not install the tools .* then run make again/);
   assert.deepEqual(run(fresh, "setup.sh").calls, NPM);
+});
+
+test("what only tests need is installed once, and without Python the linter is left out", () => {
+  const python = ["python3 -m venv", "python3 -m pip"];
+  const tests = (on, environment) => run(on, "setup.sh", environment, ["tests"]);
+  const fresh = machine({ toolchains: ["default"] });
+  assert.deepEqual(tests(fresh).calls, [...NPM, "npm ci --ignore-scripts in client", ...python]);
+  assert.deepEqual(tests(fresh), { status: 0, said: "", calls: [] });
+  appendFileSync(join(fresh.root, LINTER), "\n");
+  const failed = tests(fresh, { PIP_FAILS: "1" });
+  assert.deepEqual([failed.status, failed.calls], [1, python]);
+  assert.match(failed.said, /pip could not install the HTTP linter\. .* then run make again/);
+  assert.deepEqual(tests(fresh).calls, python);
+
+  for (const [parts, environment] of [[{ without: ["python3"] }, {}], [{}, { PYTHON_LACKS: "1" }]]) {
+    const { status, said, calls } = tests(machine({ toolchains: ["default"], ...parts }), environment);
+    assert.equal(status, 0, said);
+    assert.match(said, /==> Python 3\.11 or newer with venv is missing: the HTTP linter will not run\n$/);
+    assert.ok(!calls.some((call) => call.startsWith("python3")));
+  }
 });
 
 /** Machines that lack what setup does not install, and what it says. */
