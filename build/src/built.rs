@@ -45,7 +45,7 @@ impl Built {
         progress: &Progress,
     ) -> Result<Self, Fault> {
         let folder = tempfile::tempdir();
-        let folder = folder.map_err(|error| Fault::new(format!("no temporary folder could be made: {error}")))?;
+        let folder = folder.map_err(|error| Fault::writing("a temporary folder", &error))?;
         let out =
             Utf8Path::from_path(folder.path()).ok_or_else(|| Fault::new("the temporary folder's path is not UTF-8"))?;
         let outcome = pipeline::build(&commands::roots(roots)?, config, out, cache, progress)?;

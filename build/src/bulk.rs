@@ -63,7 +63,7 @@ pub fn write(release: &Release, pointer: &Pointer, dir: &Utf8Path) -> Result<Vec
 /// A [`Fault`] where it cannot be written.
 pub fn write_one(file: &Utf8Path, key: &str, value: &[u8]) -> Result<(), Fault> {
     let text = format!("[\n{}\n]\n", pair(key, value));
-    write_atomically(file, text.as_bytes()).map_err(|error| Fault::new(format!("cannot write {file}: {error}")))
+    write_atomically(file, text.as_bytes()).map_err(|error| Fault::writing(file, &error))
 }
 
 fn pair(key: &str, value: &[u8]) -> String {

@@ -17,7 +17,7 @@ use crate::cli::{
     BuildArgs, CacheArgs, CheckArgs, PolicyPushArgs, PolicyTokenArgs, PublishArgs, StageArgs, VerifyBundleArgs,
 };
 use crate::discover::Roots;
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::local_kv::LocalKv;
 use crate::pipeline;
 use crate::policy_file;
@@ -140,8 +140,8 @@ pub fn print_trouble(cache: &Cache) {
 /// # Errors
 /// A [`Fault`] where there is nothing to search.
 pub fn roots(arguments: &[Utf8PathBuf]) -> Result<Roots, Fault> {
-    let here =
-        std::env::current_dir().map_err(|error| Fault::new(format!("the working directory is gone: {error}")))?;
+    let here = std::env::current_dir()
+        .map_err(|error| Fault::new(format!("the working directory is gone: {}", reason(&error))))?;
     let arguments: Vec<PathBuf> = arguments.iter().map(|path| path.as_std_path().to_owned()).collect();
     Roots::resolve(&arguments, std::env::var_os("PACKFERRY_PACK_PATHS").as_deref(), &here)
 }

@@ -11,7 +11,7 @@ use camino::{Utf8Path, Utf8PathBuf};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::publish::Target;
 
 const SCRIPT: &str = "scripts/local-kv.mjs";
@@ -49,7 +49,9 @@ impl LocalKv {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .map_err(|error| Fault::new(format!("cannot start node: {error}")).hint("Install Node 20 or newer."))?;
+            .map_err(|error| {
+                Fault::new(format!("cannot start node: {}", reason(&error))).hint("Install Node 20 or newer.")
+            })?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let output = output.ok_or_else(|| Fault::new("node has no standard output"))?;
         Ok(Self {
@@ -127,8 +129,8 @@ impl Drop for LocalKv {
 
 /// The nearest directory upwards with a wrangler.toml and our script.
 fn find_project() -> Result<Utf8PathBuf, Fault> {
-    let here =
-        std::env::current_dir().map_err(|error| Fault::new(format!("the working directory is gone: {error}")))?;
+    let here = std::env::current_dir()
+        .map_err(|error| Fault::new(format!("the working directory is gone: {}", reason(&error))))?;
     let here = Utf8PathBuf::from_path_buf(here).map_err(|_| Fault::new("the working directory's path is not UTF-8"))?;
     here.ancestors()
         .find(|folder| folder.join("wrangler.toml").is_file() && folder.join(SCRIPT).is_file())

@@ -38,7 +38,7 @@ pub struct LazyBundler<'a> {
 }
 
 fn program() -> Result<PathBuf, Fault> {
-    std::env::current_exe().map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))
+    std::env::current_exe().map_err(|error| Fault::reading("the packferry executable", &error))
 }
 
 impl<'a> LazyBundler<'a> {

@@ -157,7 +157,7 @@ pub fn judge<T: Send>(
 ) -> Result<Judged<T>, Fault> {
     let registry = config.map(|path| Registry::read(path.as_std_path())).transpose()?;
     let program = std::env::current_exe();
-    let program = program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
+    let program = program.map_err(|error| Fault::reading("the packferry executable", &error))?;
     let inspector = Inspector::new(&program);
     let line = Line {
         rules: Rulebook {

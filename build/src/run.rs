@@ -40,7 +40,7 @@ enum Found {
 pub fn run_file(args: &RunArgs) -> Result<bool, Fault> {
     let code = read_script(&args.file)?;
     let program = std::env::current_exe();
-    let program = program.map_err(|error| Fault::new(format!("the packferry executable cannot be found: {error}")))?;
+    let program = program.map_err(|error| Fault::reading("the packferry executable", &error))?;
     let built = built(args, &wanted(&code, &args.package))?;
     let outcome = run(&code, &built.release, &args.package, &GuestProcess::new(&program))?;
     if let Err(failure) = &outcome.result

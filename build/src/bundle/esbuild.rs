@@ -46,7 +46,7 @@ impl Output {
         let folder = tempfile::Builder::new()
             .prefix("packferry-")
             .tempdir()
-            .map_err(|error| Fault::new(format!("no temporary folder could be made: {error}")))?;
+            .map_err(|error| Fault::writing("a temporary folder", &error))?;
         Ok(Self { folder })
     }
 
@@ -83,7 +83,7 @@ fn read(path: &Path) -> Result<Option<String>, Fault> {
         Ok(_) => Ok(None),
         // A character that the bound cuts in two is no UTF-8 either.
         Err(error) if error.kind() == io::ErrorKind::InvalidData => Ok(None),
-        Err(error) => Err(Fault::new(format!("what esbuild wrote could not be read: {error}"))),
+        Err(error) => Err(Fault::reading("what esbuild wrote", &error)),
     }
 }
 
@@ -144,7 +144,7 @@ impl Esbuild {
             .arg(prefixed("--metafile=", &output.file("meta.json")))
             .current_dir(folder);
         let ended = child::run(&mut command, entry.as_bytes(), LIMITS)
-            .map_err(|error| Fault::new(format!("esbuild cannot be run: {error}")))?;
+            .map_err(|error| Fault::new(format!("esbuild cannot be run: {}", reason(&error))))?;
         let log = String::from_utf8_lossy(&ended.stderr);
         Ok(match ended.status.map(|status| status.code()) {
             None => Run::Broken("took longer than 60 seconds"),

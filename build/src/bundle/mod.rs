@@ -382,7 +382,7 @@ impl Bundler {
 fn real_path(pack_dir: &Path) -> Result<Utf8PathBuf, Stop> {
     let real = pack_dir
         .canonicalize()
-        .map_err(|error| Fault::new(format!("a pack's folder cannot be opened: {error}")))?;
+        .map_err(|error| Fault::reading("a pack's folder", &error))?;
     Utf8PathBuf::from_path_buf(real).map_err(|_| {
         let reason = "The path of the pack's folder is not UTF-8.";
         skip(&diagnostics::NPM_MODULE_BUNDLE_FAILED, reason)
@@ -457,8 +457,7 @@ fn inputs(metafile: &Metafile) -> Result<Vec<BundleInput>, Stop> {
     files.sort_unstable();
     files.dedup();
     let hashed = files.into_iter().map(|path| {
-        let bytes =
-            std::fs::read(path).map_err(|error| Fault::new(format!("a bundled file cannot be read again: {error}")))?;
+        let bytes = std::fs::read(path).map_err(|error| Fault::reading("a bundled file again", &error))?;
         Ok(BundleInput {
             path: path.to_owned(),
             sha256: BlobDigest::of(&bytes),

@@ -12,7 +12,7 @@ use packferry_core::id::PackName;
 use super::metafile::{Import, Metafile};
 use super::origin::{Origins, file_of_key};
 use super::places::joined;
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 
 /// A copy of a bundle's inputs. It goes when this does.
 pub(super) struct Stage {
@@ -39,7 +39,7 @@ pub(super) fn stage(pack_dir: &Utf8Path, metafile: &Metafile, origins: &mut Orig
     if !files.iter().any(|file| shows_folder(file, pack_dir, origins)) {
         return Ok(None);
     }
-    let fault = |error| Fault::new(format!("the inputs of a bundle cannot be copied: {error}"));
+    let fault = |error| Fault::new(format!("the inputs of a bundle cannot be copied: {}", reason(&error)));
     let folder = tempfile::Builder::new().prefix("packferry-").tempdir().map_err(fault)?;
     let base = folder.path().canonicalize().map_err(fault)?;
     let Ok(base) = Utf8PathBuf::from_path_buf(base) else {

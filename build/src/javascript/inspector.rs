@@ -16,7 +16,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::finding::{Finding, FindingKind};
 use super::inspect::{inspect, text};
 use super::{Inspection, STACK_BYTES};
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 
 /// The only argument of a child that inspects.
 const ARGUMENT: &str = "inspect-javascript";
@@ -79,7 +79,7 @@ impl Inspector {
             return Ok(Inspected::settled(Inspection::of(vec![finding])));
         }
         self.ask(bytes)
-            .map_err(|error| Fault::new(format!("JavaScript cannot be inspected: {error}")))
+            .map_err(|error| Fault::new(format!("JavaScript cannot be inspected: {}", reason(&error))))
     }
 
     fn ask(&self, bytes: &[u8]) -> io::Result<Inspected> {
