@@ -85,7 +85,7 @@ function page(all) {
     "",
     `## Admitted (${half(false).length})`,
     "",
-    "A warning names what a library looks for, does without, and may miss in some of its functions.",
+    "A warning names what a library looks for or uses and a guest may lack: the functions that need it do less there, or fail.",
     "",
     ...head("warnings"),
     ...half(false),

@@ -600,9 +600,10 @@ rules! {
     NPM_MODULE_PROBE_FAILED = Skipped "npm-module-probe-failed",
         "A bundled npm entry evaluates in the guest within its bounds, and exports there what it exports by its text.",
         "Reproduce it with packferry run; a library may need a build that touches nothing but the language when it loads.";
-    /// A bundle looks for a global that the guest lacks.
+    /// A bundle looks for a global that the guest lacks, uses one that not every guest has, assigns to what nothing declares, or
+    /// exports nothing.
     NPM_MODULE_WARNING = Warning "npm-module-warning",
-        "A bundled npm entry needs no global that the guest lacks.",
+        "A bundled npm entry needs nothing that a guest may lack, and exports something.",
         "See that what you use of the library works without it.";
 
     /// `check` found no bundler.
