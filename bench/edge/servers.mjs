@@ -2,11 +2,19 @@
 
 import { spawn } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { connect } from "node:net";
 import { join } from "node:path";
 import process from "node:process";
 import { setTimeout as pause } from "node:timers/promises";
 
+/**
+ * The runtime itself: `workerd` in node_modules/.bin is a program of Node that starts it as a child, of which neither CPU nor memory
+ * would be measured.
+ */
+const WORKERD = createRequire(new URL("../../package.json", import.meta.url)).resolve(
+  `@cloudflare/workerd-${process.platform}-${process.arch === "x64" ? "64" : process.arch}/bin/workerd`,
+);
 const COMPATIBILITY_DATE = "2026-04-01";
 /** Clock ticks a second in /proc. */
 const TICKS = 100;
@@ -19,9 +27,14 @@ const KV_WORKER = `const kv :Workerd.Worker = (
 );
 `;
 
-/** Starts workerd in `folder` with the worker whose modules are `modules` (Cap'n Proto), and the service `kv` behind it. */
-export async function startWorkerd({ workerd, folder, name, modules, vars = {}, port, kv = KV_IN_MEMORY }) {
-  const bindings = Object.entries(vars).map(([key, value]) => `(name = "${key}", text = "${value}")`);
+/**
+ * Starts workerd in `folder` with the worker whose modules are `modules` (Cap'n Proto), and the service `kv` behind it and, if it
+ * asks for one, behind its cache. `bindings` and `settings` are more of its configuration, `args` of the command line.
+ */
+export async function startWorkerd({ folder, name, modules, vars = {}, port, kv = KV_IN_MEMORY, ...more }) {
+  const { namespace = "KV", bindings: others = [], settings = [], args = [] } = more;
+  const texts = Object.entries(vars).map(([key, value]) => `(name = "${key}", text = "${value}")`);
+  const bindings = [`(name = "${namespace}", kvNamespace = "kv")`, ...texts, ...others];
   const config = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [ (name = "main", worker = .main), ${kv} ],
@@ -30,12 +43,13 @@ const config :Workerd.Config = (
 const main :Workerd.Worker = (
   compatibilityDate = "${COMPATIBILITY_DATE}",
   modules = [ ${modules.join(", ")} ],
-  bindings = [ (name = "KV", kvNamespace = "kv"), ${bindings.join(", ")} ],
+  bindings = [ ${bindings.join(", ")} ],
+  ${settings.map((setting) => `${setting},`).join("\n  ")}
 );
 ${kv === KV_IN_MEMORY ? KV_WORKER : ""}`;
   const file = join(folder, `${name}.capnp`);
   writeFileSync(file, config);
-  return started(spawn(workerd, ["serve", file], { stdio: ["ignore", "ignore", "inherit"] }), name, port);
+  return started(spawn(WORKERD, ["serve", ...args, file], { stdio: ["ignore", "ignore", "inherit"] }), name, port);
 }
 
 /** Starts a Node program that listens on `port`. */
@@ -45,7 +59,9 @@ export function startNode(program, args, name, port) {
 }
 
 async function started(child, name, port) {
-  process.once("exit", () => child.kill("SIGKILL"));
+  const end = () => child.kill("SIGKILL");
+  process.once("exit", end);
+  child.once("exit", () => process.removeListener("exit", end));
   for (let tries = 0; tries < 2000; tries += 1) {
     if (await accepts(port)) {
       return {
@@ -54,7 +70,7 @@ async function started(child, name, port) {
         url: (path) => `http://127.0.0.1:${port}${path}`,
         cpu: () => cpuSeconds(child.pid),
         memory: () => residentBytes(child.pid),
-        stop: () => new Promise((resolve) => child.once("exit", resolve) && child.kill("SIGKILL")),
+        stop: () => new Promise((resolve) => child.once("exit", resolve) && end()),
       };
     }
     await pause(5);

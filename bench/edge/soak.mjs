@@ -1,12 +1,13 @@
 //! Ten minutes of wrk against workerd over a mix of ids, valid, unknown and hostile, while releases are published: samples are
-//! verified to the byte, every answer has an expected status, and memory is written down. Needs what run.mjs needs.
+//! verified to the byte, every answer has an expected status, and memory is written down. Needs what run.mjs needs; its figures are
+//! in docs/testing.md.
 //!
 //!     node bench/edge/soak.mjs [--minutes 10]
 
 import { execFileSync, spawn } from "node:child_process";
 import { createHash } from "node:crypto";
 import { cpSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
-import { createServer, get as httpGet } from "node:http";
+import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -14,11 +15,11 @@ import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
+import { envelope, get } from "./ours.mjs";
 import { writePacks } from "./packs.mjs";
 import { startWorkerd } from "./servers.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const WORKERD = join(ROOT, "node_modules", "workerd", "bin", "workerd");
 const PACKFERRY = process.env.PACKFERRY ?? join(ROOT, "target", "debug", "packferry");
 const PORT = 9110;
 const PUBLISH_SECONDS = 15;
@@ -47,7 +48,6 @@ for (const file of ["index.js", "index_bg.wasm"]) {
   cpSync(join(ROOT, "dist", "worker", file), join(folder, file));
 }
 const edge = await startWorkerd({
-  workerd: WORKERD,
   folder,
   name: "packferry",
   port: PORT,
@@ -121,13 +121,7 @@ function build(version) {
 function publish() {
   sequence += 1;
   const { manifest } = releases[sequence % releases.length];
-  const pointer = { version: 1, channel: "soak", sequence, manifest, publishedAt: "2026-01-01T00:00:00Z" };
-  const envelope = {
-    payloadType: "application/vnd.packferry.channel+json",
-    payload: Buffer.from(JSON.stringify(pointer)).toString("base64"),
-    signatures: [],
-  };
-  values.set("channel/soak", Buffer.from(JSON.stringify(envelope)));
+  values.set("channel/soak", Buffer.from(envelope("soak", sequence, manifest)));
 }
 
 /** wrk over all targets, each connection in its own random order. */
@@ -137,7 +131,15 @@ async function startLoad() {
   const list = paths.map((path) => `  ${JSON.stringify(path)},`).join("\n");
   writeFileSync(
     script,
-    `local paths = {\n${list}\n}\nfunction init() math.randomseed(7) end\nfunction request() return wrk.format("GET", paths[math.random(#paths)]) end\n`,
+    `local paths = {\n${list}\n}
+function init() math.randomseed(7) end
+function request() return wrk.format("GET", paths[math.random(#paths)]) end
+statuses = {}
+function response(status) statuses[status] = (statuses[status] or 0) + 1 end
+local loader
+function setup(thread) loader = thread end
+function done() for status, count in pairs(loader:get("statuses")) do print("status " .. status .. " " .. count) end end
+`,
   );
   const child = spawn("wrk", ["-t1", "-c16", `-d${SECONDS}s`, "--latency", "-s", script, edge.url("/")]);
   let text = "";
@@ -163,23 +165,18 @@ async function sample([path, statuses]) {
   }
 }
 
-function get(url) {
-  return new Promise((resolve, reject) => {
-    const request = httpGet(url, { agent: false }, (response) => {
-      const chunks = [];
-      response.on("data", (chunk) => chunks.push(chunk));
-      response.on("end", () => resolve({ status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }));
-    });
-    request.on("error", reject);
-  });
-}
-
 function report(output) {
   const number = (pattern) => pattern.exec(output)?.[1] ?? "none";
   const third = Math.ceil(memory.length / 3);
   const mean = (list) => Math.round(list.reduce((sum, value) => sum + value, 0) / list.length);
+  const statuses = Object.fromEntries([...output.matchAll(/^status (\d+) (\d+)$/gm)].map(([, status, count]) => [status, Number(count)]));
+  const unexpected = Object.keys(statuses).filter((status) => !["200", "400", "404"].includes(status));
+  if (unexpected.length > 0) {
+    throw new Error(`statuses that nothing is answered with: ${JSON.stringify(statuses)}`);
+  }
   console.log(
     [
+      `statuses: ${JSON.stringify(statuses)}`,
       `seconds ${SECONDS}, requests ${number(/(\d+) requests in/)}, a second ${number(/Requests\/sec:\s+([\d.]+)/)}`,
       `socket errors: ${number(/Socket errors: (.*)/)}`,
       `p50 ${number(/^\s+50%\s+(\S+)/m)}, p99 ${number(/^\s+99%\s+(\S+)/m)}`,
