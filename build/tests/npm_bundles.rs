@@ -79,6 +79,20 @@ fn a_bundle_of_the_limit_is_admitted_and_one_byte_more_is_not() {
 }
 
 #[test]
+fn a_file_longer_than_a_bundle_is_not_read_for_a_line() {
+    let module = |length: usize| format!("/*{}*/ export {{ default }} from \"events\";\n", "x".repeat(length));
+    let overhead = module(0).len();
+    for (length, place) in [(1_048_576, "index.js:1)."), (1_048_577, "index.js).")] {
+        let pack = pack_over(&module(length - overhead));
+        let events = pack.path().join("node_modules/events");
+        std::fs::create_dir(&events).unwrap();
+        std::fs::write(events.join("index.js"), "module.exports = class {};").unwrap();
+        let skip = bundle(pack.path(), "lib").unwrap_err();
+        assert!(skip.reason.ends_with(place), "{length}: {}", skip.reason);
+    }
+}
+
+#[test]
 fn a_failure_in_the_guest_has_its_place_in_the_library() {
     let cases = [
         (

@@ -6,6 +6,7 @@ use std::io::Read;
 
 use camino::{Utf8Component, Utf8Path, Utf8PathBuf};
 use oxc_sourcemap::{SourceMap, Token};
+use packferry_core::limits::PACK_LIMITS;
 
 use super::Made;
 use super::origin::{Origins, file_of_key};
@@ -14,8 +15,8 @@ use crate::bundle_paths::Rewritten;
 use crate::judge::Judge;
 use crate::library_lines::Wanted;
 
-/// Bytes of a library's file that is read for a line. What is longer is hardly read by people.
-const FILE_BYTES: u64 = 16 << 20;
+/// Bytes of a library's file that is read for a line: parsing takes no more memory than that of the longest bundle.
+const FILE_BYTES: u64 = PACK_LIMITS.npm_bytes;
 
 /// Describes places in one bundle. The source map is read when the first place is asked for.
 pub(super) struct Places<'a> {
@@ -103,7 +104,8 @@ pub(super) fn line_in_library(key: &str, wanted: Wanted, judge: &Judge) -> Resul
     let mut source = String::new();
     let read = file_of_key(key).and_then(|(file, _)| {
         let file = File::open(file).ok()?;
-        file.take(FILE_BYTES).read_to_string(&mut source).ok()
+        let length = file.take(FILE_BYTES + 1).read_to_string(&mut source).ok()?;
+        (length as u64 <= FILE_BYTES).then_some(())
     });
     match read {
         Some(_) => Ok(judge.line(source, wanted)?),
