@@ -158,7 +158,8 @@ impl Cache {
     #[must_use]
     pub fn get<T: DeserializeOwned>(&self, key: &Key) -> Option<T> {
         let mut file = File::open(self.path(key)?).ok()?;
-        let mut entry = Vec::new();
+        let length = file.metadata().ok()?.len().min(ENTRY_BYTES);
+        let mut entry = Vec::with_capacity(usize::try_from(length).ok()? + 1);
         file.by_ref().take(ENTRY_BYTES).read_to_end(&mut entry).ok()?;
         let (seal, body) = entry.split_at_checked(SEAL_BYTES)?;
         if seal != seal_of(key, body).as_bytes() {

@@ -1,6 +1,7 @@
 //! Stage 6: a release on disk. `manifest.json`, `report.json` and `objects/<kind>/<digest>`; written objects first and manifest last,
 //! read back with every digest checked.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -184,24 +185,32 @@ impl ReleaseWriter {
     }
 }
 
-/// Whether the file at `path` has the bytes of `parts`, end to end. Holds little of it at a time.
+/// Bytes of a file that are compared at a time.
+const PIECE: usize = 64 << 10;
+
+thread_local! {
+    /// Where what is compared is read to: a build in which nothing changed compares everything.
+    static READ: RefCell<Vec<u8>> = RefCell::new(vec![0; PIECE]);
+}
+
+/// Whether the file at `path` has the bytes of `parts`, end to end.
 fn holds(path: &Utf8Path, parts: &[&[u8]]) -> io::Result<bool> {
-    const PIECE: usize = 128 << 10;
     let mut file = File::open(path)?;
     let found = file.metadata()?;
     let length: usize = parts.iter().map(|part| part.len()).sum();
     if !found.is_file() || found.len() != length as u64 {
         return Ok(false);
     }
-    let mut piece = vec![0; PIECE.min(length)];
-    for wanted in parts.iter().flat_map(|part| part.chunks(PIECE)) {
-        let read = piece.get_mut(..wanted.len()).ok_or(io::ErrorKind::InvalidInput)?;
-        file.read_exact(read)?;
-        if read != wanted {
-            return Ok(false);
+    READ.with_borrow_mut(|piece| {
+        for wanted in parts.iter().flat_map(|part| part.chunks(PIECE)) {
+            let read = piece.get_mut(..wanted.len()).ok_or(io::ErrorKind::InvalidInput)?;
+            file.read_exact(read)?;
+            if read != wanted {
+                return Ok(false);
+            }
         }
-    }
-    Ok(true)
+        Ok(true)
+    })
 }
 
 /// Writes `bytes` to a temporary file beside `path` and renames it: readers see the old file or the new one.
