@@ -101,3 +101,16 @@ export function writePackages(root, count) {
     writeFileSync(join(directory, "package.json"), JSON.stringify(manifest, null, 2));
   }
 }
+
+/** Writes a pack of `count` modules, each over one and the same chain of `count` files: its graphs list their product. */
+export function writeChain(directory, count) {
+  mkdirSync(directory, { recursive: true });
+  const numbers = Array.from({ length: count }, (_, number) => number);
+  for (const number of numbers) {
+    writeFileSync(join(directory, `module-${number}.js`), 'import "./file-0.js";\n');
+    writeFileSync(join(directory, `file-${number}.js`), number + 1 < count ? `import "./file-${number + 1}.js";\n` : "");
+  }
+  const sandboxModules = numbers.map((number) => ({ name: `module-${number}`, kind: "js", file: `module-${number}.js` }));
+  const manifest = { apiVersion: 1, internal: numbers.map((number) => `file-${number}.js`), sandboxModules };
+  writeFileSync(join(directory, "package.json"), JSON.stringify({ name: "@bench/chain", version: "1.0.0", nodetool: manifest }));
+}

@@ -1,5 +1,5 @@
 //! Measures the build over a generated corpus beside acorn in Node, which parses and hashes the same files, and beside reading and
-//! hashing alone; and the search through a folder of packages that are not packs. Writes the table of bench/README.md. Needs
+//! hashing alone; the search through a folder of packages that are not packs; and a pack whose graphs are large. Writes the table of bench/README.md. Needs
 //! `cargo build --release -p packferry` and `npm ci`.
 //!
 //!     node bench/build/run.mjs [--packs 1000] [--packages 50000] [--rounds 5] [--dry]
@@ -17,7 +17,7 @@ import { Worker } from "node:worker_threads";
 
 import { parse, version as acornVersion } from "acorn";
 
-import { writePackages, writePacks } from "./packs.mjs";
+import { writeChain, writePackages, writePacks } from "./packs.mjs";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const RELEASE = join(process.env.CARGO_TARGET_DIR ?? join(ROOT, "target"), "release");
@@ -154,10 +154,23 @@ async function searchTable(directory) {
   return `A folder of ${packages} packages that are not packs, and one that is, is searched in ${time.toFixed(2)} seconds (${Math.round(packages / time)} packages/s).`;
 }
 
+/** Near the largest that is accepted: the graphs of a pack have at most a gibibyte together. */
+const CHAIN = 1380;
+
+async function chainTable(directory) {
+  const pack = join(directory, "chain");
+  writeChain(pack, CHAIN);
+  const times = [];
+  const check = () => packferry(join(directory, "cache"), "check", pack, "--json", "--no-cache");
+  for (let round = 0; round < Number(options.rounds); round += 1) times.push(await seconds(check));
+  const time = median(times);
+  return `A pack of ${CHAIN} modules, each over the same chain of ${CHAIN} files, whose graphs list ${(CHAIN * CHAIN) / 1e6} million files, is checked in ${time.toFixed(2)} seconds.`;
+}
+
 async function main() {
   const directory = mkdtempSync(join(tmpdir(), "packferry-bench-"));
   try {
-    const table = `${await corpusTable(directory)}\n\n${await searchTable(directory)}`;
+    const table = [await corpusTable(directory), await searchTable(directory), await chainTable(directory)].join("\n\n");
     console.log(table);
     if (!options.dry) writeTable(table);
   } finally {
