@@ -2,13 +2,13 @@
 //! the runtime before us, no header is ever injected, and the worker goes on.
 
 import assert from "node:assert/strict";
+import { join } from "node:path";
 import { after, afterEach, before, test } from "node:test";
 
 import { MODULES, checkProblem } from "./support/contract.mjs";
 import { startEdge } from "./support/edge.mjs";
 import { scratch } from "./support/project.mjs";
 import { build, copyPacks, publish } from "./support/release.mjs";
-import { join } from "node:path";
 
 const GEO = `${MODULES}@acme%2Fgeo`;
 let edge;
