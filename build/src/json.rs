@@ -215,14 +215,14 @@ impl<'de> Visitor<'de> for Members {
     }
 }
 
-/// `serde_json` tells line and column; the column counts bytes, from 1.
+/// `serde_json` tells line and column; the column counts bytes, from 1, and may lie within a character.
 fn not_json(text: &str, error: &serde_json::Error) -> NotJson {
     let line_start: usize = text
         .split_inclusive('\n')
         .take(error.line().saturating_sub(1))
         .map(str::len)
         .sum();
-    let offset = (line_start + error.column().saturating_sub(1)).min(text.len());
+    let offset = text.floor_char_boundary(line_start + error.column().saturating_sub(1));
     let message = error.to_string();
     let reason = match message.rfind(" at line ") {
         Some(at) => message.get(..at).unwrap_or(&message).to_owned(),
@@ -346,6 +346,8 @@ mod tests {
             ("[1 2]", 3),
             ("01", 1),
             ("\"\u{1}\"", 0),
+            ("\"é\u{1}\"", 1),
+            ("\"\u{fffd}\u{1f600}\u{1}\"", 4),
             ("\"\\x\"", 2),
             ("{} x", 3),
             ("'a'", 0),
