@@ -30,6 +30,8 @@ const SUSPECTS = [
 /** Findings that are something else, each with what it is. */
 const INNOCENT = [
   ["xtask/src/worker.rs", "--experimental-reset-state-function", "wasm-bindgen's option for the worker's recovery from panics"],
+  ["bench/README.md", "--experimental-websocket", "Node's option for a client of WebSockets"],
+  ["bench/edge/profile.mjs", "--experimental-websocket", "the same"],
   ["tests/release.test.mjs", "kill-switch.mjs", "a module of the tests that kills a publisher half-way"],
   ["tests/release.test.mjs", "KILL_SWITCH", "its path"],
 ];
