@@ -322,3 +322,18 @@ void test("the cases are those of a release: proven, and named by their digests"
   assert(cases.length > 200);
   assert.notEqual(build("state/a").digest, build("state-old/a").digest);
 });
+
+test("limits that bound nothing are refused, and so is what is no option", async () => {
+  const refused: [unknown, string][] = [
+    [{ deadlineMs: Number.NaN }, "deadlineMs must be a number from 1, not NaN"],
+    [{ deadlineMs: Number.POSITIVE_INFINITY }, "deadlineMs must be a number from 1, not Infinity"],
+    [{ deadlineMs: 0 }, "deadlineMs must be a number from 1, not 0"],
+    [{ deadlineMs: "20" }, "deadlineMs must be a number from 1, not 20"],
+    [{ heapBytes: undefined }, "heapBytes must be a number from 1, not undefined"],
+    [{ outputLines: -1 }, "outputLines must be a number from 0, not -1"],
+    [{ deadline: 20 }, '"deadline" is no option of a run'],
+  ];
+  for (const [options, message] of refused) {
+    await assert.rejects(runInGuest("for (;;) {}", none, options as GuestOptions), { name: "TypeError", message });
+  }
+});

@@ -27,3 +27,15 @@ export const DEFAULT_LIMITS: Limits = {
   resultBytes: 4 << 20,
   scriptBytes: 262_144,
 };
+
+/** The limits of a run: what is given, and the defaults. Throws a `TypeError` for what bounds nothing. */
+export function limitsOf(given: Partial<Limits>): Limits {
+  const limits = { ...DEFAULT_LIMITS };
+  for (const [name, value] of Object.entries(given)) {
+    if (!Object.hasOwn(DEFAULT_LIMITS, name)) throw new TypeError(`"${name}" is no option of a run`);
+    const least = name.startsWith("output") ? 0 : 1;
+    if (!Number.isFinite(value) || value < least) throw new TypeError(`${name} must be a number from ${least}, not ${String(value)}`);
+    limits[name as keyof Limits] = value;
+  }
+  return limits;
+}

@@ -5,7 +5,7 @@ import { WasmCalls } from "./calls.js";
 import { type BridgeCall, Engine, type EngineVariant } from "./engine.js";
 import { GuestError } from "./errors.js";
 import { callHost, type HostModules, type Json, type PlatformModules } from "./hosts.js";
-import { DEFAULT_LIMITS, type Limits } from "./limits.js";
+import { type Limits, limitsOf } from "./limits.js";
 import { asModule } from "./script.js";
 import { layOut } from "./table.js";
 import type { StartWorker } from "./workers.js";
@@ -41,7 +41,7 @@ export const guestWith =
   async (code, resolution, options = {}) => {
     const { hosts = {}, platform = {}, signal, variant, wasmModule, ...given } = options;
     signal?.throwIfAborted();
-    const limits = { ...DEFAULT_LIMITS, ...given };
+    const limits = limitsOf(given);
     const script = asModule(code, limits.scriptBytes);
     const table = layOut(resolution.modules, hosts, platform);
     const wasm = new WasmCalls(table.wasm, startWorker);
