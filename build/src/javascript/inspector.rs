@@ -10,6 +10,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::Duration;
 
+use rustix::pipe::fcntl_setpipe_size;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -35,6 +36,9 @@ const PROCESSOR_SECONDS: u64 = 20;
 
 /// How long an answer may take by the clock. A child that is late without having used its processor time was not let run.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// Bytes of a file that its pipe to the child takes at once. Linux lets every user have so many.
+const PIPE_BYTES: usize = 1 << 18;
 
 /// What came of inspecting a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +137,8 @@ impl Worker {
         let (Some(questions), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };
+        // Best effort: a pipe that holds most files whole saves waking both sides for every part of one.
+        fcntl_setpipe_size(&questions, PIPE_BYTES).ok();
         let (sender, receiver) = mpsc::channel();
         thread::Builder::new().spawn(move || hear(answers, &sender))?;
         Ok(Self {
