@@ -142,7 +142,7 @@ test("the bulk plan: order, bounds, bytes, and a worker that answers from it", {
   const unusable = [
     ["neither --after nor --first", [], /wrangler kv key get channel\/stable .*--remote/],
     ["both", ["--first", "--after", wrong], /cannot be used with/],
-    ["a file that is no envelope", ["--after", wrong], /wrong\.json|envelope/],
+    ["a file that is no envelope", ["--after", wrong], /wrong\.json is not the envelope of the channel stable[^]*wrangler kv key get channel\/stable [^]*--first/],
     ["a file that is not there", ["--after", join(folder, "absent.json")], /absent\.json/],
   ];
   for (const [what, args, message] of unusable) {

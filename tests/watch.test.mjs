@@ -1,7 +1,7 @@
 //! `packferry watch`, which `make dev PACK=path` runs: every save is answered, a broken one leaves the last good release.
 
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { readFileSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import test from "node:test";
@@ -56,6 +56,16 @@ test("every save is answered, and a broken one leaves the last good release", { 
   await until("the diagnostic", () => watcher.output.stderr.includes("units/index.js: invalid JavaScript"));
   await until("word of the last good release", () => watcher.output.stdout.includes("Not published"));
   assert.equal(await answer(), "export const one = 2;\n");
+
+  const word = () => watcher.output.stdout.split("Not published").length - 1;
+  const declaration = readFileSync(join(pack, "package.json"), "utf8");
+  writeFileSync(join(pack, "package.json"), declaration.replace('"nodetool"', '"nodeTool"'));
+  await until("word of a pack that is none", () => word() === 2);
+  renameSync(pack, `${pack}-away`);
+  await until("word of a pack that is away", () => word() >= 3);
+  assert.equal(await answer(), "export const one = 2;\n");
+  renameSync(`${pack}-away`, pack);
+  writeFileSync(join(pack, "package.json"), declaration);
 
   writeFileSync(file, "export const one = 3;\n");
   await until("the third digest", () => digests().length === 3);

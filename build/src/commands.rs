@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::slice;
 
 use camino::{Utf8Path, Utf8PathBuf};
-use packferry_core::channel::check_name;
+use packferry_core::channel::{Pointer, check_name};
 use serde_json::json;
 
 use crate::built::{Built, is_release};
@@ -22,7 +22,7 @@ use crate::local_kv::LocalKv;
 use crate::pipeline;
 use crate::policy_file;
 use crate::progress::Progress;
-use crate::publish::{self, Plan, Target, next_sequence, parse_envelope, pointer};
+use crate::publish::{self, Plan, Target, envelope_of, next_sequence, pointer};
 use crate::release::Release;
 use crate::report;
 use crate::stage;
@@ -254,8 +254,8 @@ fn publish_local(release: &Release, args: &PublishArgs) -> Result<(), Fault> {
 fn publish_bulk(release: &Release, dir: &Utf8Path, args: &PublishArgs) -> Result<(), Fault> {
     let sequence = match (&args.after, args.first) {
         (Some(file), _) => {
-            let value = read_envelope(file)?;
-            next_sequence(Some(&parse_envelope(&value, &args.channel)?))?
+            let pointer = read_envelope(file, &args.channel)?;
+            next_sequence(Some(&pointer))?
         }
         (None, true) => 1,
         (None, false) => return Err(ask_for_sequence(&args.channel)),
@@ -279,7 +279,8 @@ fn publish_bulk(release: &Release, dir: &Utf8Path, args: &PublishArgs) -> Result
     Ok(())
 }
 
-fn read_envelope(file: &Utf8Path) -> Result<Vec<u8>, Fault> {
+/// The pointer in an envelope that was read into `file`.
+fn read_envelope(file: &Utf8Path, channel: &str) -> Result<Pointer, Fault> {
     // An envelope is a few hundred bytes; what is longer is none.
     const BOUND: u64 = 65_536;
     let read = || -> io::Result<Vec<u8>> {
@@ -287,14 +288,22 @@ fn read_envelope(file: &Utf8Path) -> Result<Vec<u8>, Fault> {
         io::Read::read_to_end(&mut io::Read::take(fs::File::open(file)?, BOUND), &mut bytes)?;
         Ok(bytes)
     };
-    read().map_err(|error| Fault::reading(file, &error))
+    let value = read().map_err(|error| Fault::reading(file, &error))?;
+    envelope_of(&value, channel).map_err(|error| {
+        Fault::new(format!("{file} is not the envelope of the channel {channel}: {error}"))
+            .hint(how_to_read_the_channel(channel))
+    })
 }
 
 fn ask_for_sequence(channel: &str) -> Fault {
-    Fault::new("--bulk needs the channel's present sequence").hint(format!(
+    Fault::new("--bulk needs the channel's present sequence").hint(how_to_read_the_channel(channel))
+}
+
+fn how_to_read_the_channel(channel: &str) -> String {
+    format!(
         "npx wrangler kv key get channel/{channel} --binding KV --remote > {channel}.json, then --after {channel}.json. \
          Where the channel does not exist yet: --first."
-    ))
+    )
 }
 
 /// `packferry policy push`.
@@ -320,6 +329,7 @@ pub fn policy_push(args: &PolicyPushArgs) -> Result<bool, Fault> {
         ),
         None => format!("Policy {} is in local KV.", args.name),
     });
+    report::print_line(&policy_file::summary(&policy));
     report::print_line(&format!(
         "A worker whose var POLICY is \"{}\" follows it within its pointer cache time, and KV's own.",
         args.name

@@ -25,7 +25,8 @@ fn main() -> ExitCode {
         return status;
     }
     // clap itself exits with 2 on wrong usage and with 0 for --help.
-    let exit = match dispatch(Cli::parse()) {
+    let done = dispatch(Cli::parse());
+    let exit = match done.and_then(|done| report::lost_output().map_or(Ok(done), Err)) {
         Ok(true) => Exit::Done,
         Ok(false) => Exit::PackAtFault,
         Err(fault) => {

@@ -20,6 +20,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use crate::fault::Fault;
 use crate::release::write_atomically;
+use crate::text::counted;
 
 /// A policy file's shape; every list may be left out.
 #[derive(Debug, Default, Deserialize)]
@@ -36,6 +37,18 @@ struct File {
 /// A [`Fault`] that names file, line and what is wrong.
 pub fn read(path: &Utf8Path) -> Result<Policy, Fault> {
     parse(&read_text(path)?).map_err(|error| Fault::new(format!("{path}: {error}")))
+}
+
+/// What a policy holds, in a line: an operator sees when it is less than was meant.
+#[must_use]
+pub fn summary(policy: &Policy) -> String {
+    let [private, blocked, tokens] = policy.counts();
+    if private + blocked + tokens == 0 {
+        return "It is empty: every pack is public, and nothing is blocked.".to_owned();
+    }
+    let parts = [(private, "private pattern"), (blocked, "block"), (tokens, "token")];
+    let [private, blocked, tokens] = parts.map(|(count, what)| counted(count as u64, what));
+    format!("It has {private}, {blocked} and {tokens}.")
 }
 
 /// Parses a policy file.
@@ -179,8 +192,18 @@ mod tests {
                 "[[tokens]]\nname = \"ci\"\nsha256 = \"{digest}\"\ngrants = [\"*\"]\nexpires = \"2030-01-01T00:00:00Z\""
             ),
         ];
-        for text in good {
-            assert!(parse(&text).is_ok(), "{text}");
+        let summaries = [
+            "It is empty: every pack is public, and nothing is blocked.",
+            "It has 1 private pattern, 0 blocks and 0 tokens.",
+            "It has 0 private patterns, 2 blocks and 0 tokens.",
+            "It has 0 private patterns, 0 blocks and 1 token.",
+        ];
+        for (text, says) in good.iter().zip(summaries) {
+            assert_eq!(
+                parse(text).map(|policy| summary(&policy)).as_deref(),
+                Ok(says),
+                "{text}"
+            );
         }
         let bad = [
             ("privat = []", "privat"),

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use packferry_core::channel::{Envelope, Pointer, check_name};
+use packferry_core::channel::{Envelope, InvalidEnvelope, Pointer, check_name};
 use packferry_core::key::StorageKey;
 
 use crate::fault::Fault;
@@ -177,16 +177,25 @@ fn current_pointer(target: &mut dyn Target, channel: &str) -> Result<Option<Poin
 /// # Errors
 /// A [`Fault`] where it is none: its sequence is then unknown, and guessing could send the channel backwards.
 pub fn parse_envelope(value: &[u8], channel: &str) -> Result<Pointer, Fault> {
-    let text = String::from_utf8_lossy(value);
-    let (_, pointer) = Envelope::parse(text.trim_end(), channel).map_err(|error| {
+    envelope_of(value, channel).map_err(|error| {
         Fault::new(format!(
             "channel/{channel} holds something that is not its envelope: {error}"
         ))
         .hint(format!(
-            "Its sequence is unknown. Look at it, delete the key channel/{channel}, and publish again."
+            "Its sequence is unknown, and a lower one than the last is ignored by whoever saw that. Put back what a worker that answers still gives: \
+             curl http://ADDRESS/api/channels/{channel} > {channel}.json, then npx wrangler kv key put channel/{channel} --path {channel}.json \
+             --binding KV, with the options that name this KV. Only where nothing serves the channel, delete the key and publish again."
         ))
-    })?;
-    Ok(pointer)
+    })
+}
+
+/// The pointer in an envelope of `channel`, as a store holds it or a file that was read from one.
+///
+/// # Errors
+/// Why it is none.
+pub fn envelope_of(value: &[u8], channel: &str) -> Result<Pointer, InvalidEnvelope> {
+    let text = String::from_utf8_lossy(value);
+    Envelope::parse(text.trim_end(), channel).map(|(_, pointer)| pointer)
 }
 
 /// Writes what the target lacks of one phase; answers how many objects that were.

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::fmt;
 use std::io::{self, IsTerminal, Write};
+use std::sync::OnceLock;
 
 use camino::Utf8Path;
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, SourceCode};
@@ -10,21 +11,41 @@ use serde_json::Value;
 
 use crate::diagnostics::Severity;
 use crate::excerpt::Excerpt;
-use crate::fault::Fault;
+use crate::fault::{Fault, reason};
 use crate::finding::Finding;
 use crate::text::{counted, printable, printable_json, printable_lines};
 
 /// Characters of the file's path above an excerpt.
 const NAME_CHARS: usize = 300;
 
-/// Prints a line on standard output. A closed pipe is no fault.
+/// Why what was printed on standard output is lost, if it is.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// The fault that standard output took not all of what was printed. A closed pipe is none: who closed it wants no more.
+#[must_use]
+pub fn lost_output() -> Option<Fault> {
+    let why = LOST.get()?;
+    Some(Fault::new(format!("standard output cannot be written: {why}")))
+}
+
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let printed = writeln!(out, "{text}").and_then(|()| out.flush());
+    if let Err(error) = printed
+        && error.kind() != io::ErrorKind::BrokenPipe
+    {
+        LOST.set(reason(&error)).ok();
+    }
+}
+
+/// Prints a line on standard output.
 pub fn print_line(line: &str) {
-    let _ = writeln!(io::stdout().lock(), "{}", printable_lines(line));
+    print(&printable_lines(line));
 }
 
 /// Prints `value` on standard output.
 pub fn print_json(value: &Value) {
-    let _ = writeln!(io::stdout().lock(), "{}", printable_json(&value.to_string()));
+    print(&printable_json(&value.to_string()));
 }
 
 /// Prints a note beside the outcome, on standard error.

@@ -23,23 +23,34 @@ const INTERVAL: Duration = Duration::from_millis(300);
 /// How many files are looked at: a guard against watching a whole disk.
 const FILES: usize = 50_000;
 
+/// What follows a broken save.
+const WAITING: &str = "Not published; the last good release goes on answering. Waiting for the next save.";
+
 /// Builds and publishes `args.roots` now and after every change, until it is interrupted.
 ///
 /// # Errors
-/// A [`Fault`] of ours or of the command line; never for a pack at fault.
+/// A [`Fault`] of ours or of the command line, until the first release answers; never for a pack at fault.
 pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
     let mut kv = LocalKv::open(args.persist_to.as_deref())?;
     let cache = commands::cache(args.cache, Access::Full);
     commands::print_trouble(&cache);
-    let mut served = BTreeMap::new();
+    let mut seen = snapshot(&args.roots, &args.out)?;
+    let mut served = publish_if_good(args, &cache, &mut kv, BTreeMap::new())?;
     loop {
-        let seen = snapshot(&args.roots, &args.out)?;
-        served = publish_if_good(args, &cache, &mut kv, served)?;
         while snapshot(&args.roots, &args.out)? == seen {
             std::thread::sleep(INTERVAL);
         }
         // A save is often several writes; take them together.
         std::thread::sleep(INTERVAL / 3);
+        seen = snapshot(&args.roots, &args.out)?;
+        match publish_if_good(args, &cache, &mut kv, served.clone()) {
+            Ok(now) => served = now,
+            // A folder that is gone for a moment, as when a branch is switched, is as good as a broken save.
+            Err(fault) => {
+                report::print_fault(&fault);
+                report::print_line(WAITING);
+            }
+        }
     }
 }
 
@@ -57,7 +68,12 @@ fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: Se
     )?;
     report::print_findings(&outcome.findings);
     if !outcome.report.withheld.is_empty() {
-        report::print_line("Not published; the last good release goes on answering. Waiting for the next save.");
+        report::print_line(WAITING);
+        return Ok(served);
+    }
+    if outcome.packs == 0 && !served.is_empty() {
+        report::print_line("No pack is left there.");
+        report::print_line(WAITING);
         return Ok(served);
     }
     let release = Release::read(&args.out)?;

@@ -465,3 +465,19 @@ fn what_packs_say_is_cut_and_harmless() {
         }
     }
 }
+
+/// What is printed is the outcome of a command: where it is lost, the command is not done.
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_fault() {
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let pack = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packs/text");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_packferry"));
+    let ended = command.arg("check").arg(pack).stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(2));
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(
+        said.contains("standard output cannot be written: the disk is full"),
+        "{said}"
+    );
+}

@@ -249,6 +249,12 @@ impl Policy {
         Ok(policy)
     }
 
+    /// How many private patterns, blocks and tokens it has.
+    #[must_use]
+    pub fn counts(&self) -> [usize; 3] {
+        [self.private.len(), self.blocked.len(), self.tokens.len()]
+    }
+
     /// Whether any pack is private: then the index depends on the requester.
     #[must_use]
     pub fn has_private_packs(&self) -> bool {
