@@ -61,7 +61,17 @@ pub fn wasm_facade<'a>(specifier: &str, aliases: impl IntoIterator<Item = &'a st
 /// The facade of a host entry: as a WASM one over another bridge, with a default export of all names.
 #[must_use]
 pub fn host_facade(specifier: &str, exports: &[&str]) -> String {
-    let functions = facade("nodetool:host-bridge", specifier, exports.iter().copied());
+    facade_with_default("nodetool:host-bridge", specifier, exports)
+}
+
+/// The facade of a module of the platform: as a host one over another bridge. It is in no digest.
+#[must_use]
+pub fn capability_facade(specifier: &str, exports: &[&str]) -> String {
+    facade_with_default("nodetool:capability-bridge", specifier, exports)
+}
+
+fn facade_with_default(bridge: &str, specifier: &str, exports: &[&str]) -> String {
+    let functions = facade(bridge, specifier, exports.iter().copied());
     format!("{functions}\nexport default {{ {} }};\n", exports.join(", "))
 }
 

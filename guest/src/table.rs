@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use packferry_core::contract::{WasmContract, host_facade};
+use packferry_core::contract::{WasmContract, capability_facade};
 use packferry_core::digest::BlobDigest;
 use packferry_core::id::FileId;
 use packferry_core::payload::GraphPayload;
@@ -213,11 +213,9 @@ impl ModuleTable {
         let specifier = module.specifier();
         let id = format!("nodetool-sandbox:{specifier}|capability");
         let names: Vec<&str> = module.exports().iter().map(String::as_str).collect();
-        let (host, own) = (Bridge::Host.specifier(), Bridge::Capability.specifier());
-        let facade = host_facade(specifier, &names).replacen(host, own, 1);
         let file = ServedFile {
             pack: specifier.to_owned(),
-            source: Source::Facade(Bridge::Capability, facade),
+            source: Source::Facade(Bridge::Capability, capability_facade(specifier, &names)),
         };
         self.files.insert(id.clone(), file);
         self.specifiers.insert(specifier.to_owned(), id);
