@@ -98,19 +98,44 @@ fn installed(folder: &Utf8Path) -> Vec<Utf8PathBuf> {
 
 /// The package's part of a bare specifier.
 pub(super) fn package_name(specifier: &str) -> &str {
-    let from = if specifier.starts_with('@') {
-        specifier.find('/').map_or(0, |slash| slash + 1)
+    split_package(specifier).0
+}
+
+/// The package that an import names, and the path in it.
+pub(super) fn split_package(name: &str) -> (&str, &str) {
+    let scope = if name.starts_with('@') {
+        name.find('/').map_or(0, |slash| slash + 1)
     } else {
         0
     };
-    let end = specifier
-        .get(from..)
+    let end = name
+        .get(scope..)
         .and_then(|rest| rest.find('/'))
-        .map_or(specifier.len(), |slash| from + slash);
-    specifier.get(..end).unwrap_or(specifier)
+        .map_or(name.len(), |slash| scope + slash);
+    (name.get(..end).unwrap_or(name), name.get(end + 1..).unwrap_or_default())
 }
 
 /// Whether the path is that of a regular file.
 fn is_plain(path: &Utf8Path) -> bool {
     path.metadata().is_ok_and(|found| found.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn imports_are_split_behind_the_package() {
+        let cases = [
+            ("a", ("a", "")),
+            ("a/b/c.js", ("a", "b/c.js")),
+            ("@s/a", ("@s/a", "")),
+            ("@s/a/b", ("@s/a", "b")),
+            ("@s", ("@s", "")),
+            ("a/", ("a", "")),
+        ];
+        for (name, expected) in cases {
+            assert_eq!(split_package(name), expected, "{name}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::id::PackName;
 
+use super::confine::split_package;
 use super::metafile::{Import, Metafile};
 use super::origin::{Origins, file_of_key};
 use super::places::joined;
@@ -198,20 +199,6 @@ fn bundled_imports(imports: &[Import]) -> impl Iterator<Item = (&Import, &Utf8Pa
     inside.filter_map(|import| Some((import, file_of_key(&import.path)?.0)))
 }
 
-/// The package that an import names, and the path in it.
-fn split_package(name: &str) -> (&str, &str) {
-    let scope = if name.starts_with('@') {
-        name.find('/').map_or(0, |slash| slash + 1)
-    } else {
-        0
-    };
-    let end = name
-        .get(scope..)
-        .and_then(|rest| rest.find('/'))
-        .map_or(name.len(), |slash| scope + slash);
-    (name.get(..end).unwrap_or(name), name.get(end + 1..).unwrap_or_default())
-}
-
 fn link(importer: &Place, name: &str, target: &Place) -> io::Result<()> {
     let link = importer.modules.join(name);
     if link == target.folder || link.symlink_metadata().is_ok() {
@@ -229,24 +216,4 @@ fn symlink(target: &Utf8Path, link: &Utf8Path) -> io::Result<()> {
 #[cfg(windows)]
 fn symlink(target: &Utf8Path, link: &Utf8Path) -> io::Result<()> {
     std::os::windows::fs::symlink_dir(target, link)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn imports_are_split_behind_the_package() {
-        let cases = [
-            ("a", ("a", "")),
-            ("a/b/c.js", ("a", "b/c.js")),
-            ("@s/a", ("@s/a", "")),
-            ("@s/a/b", ("@s/a", "b")),
-            ("@s", ("@s", "")),
-            ("a/", ("a", "")),
-        ];
-        for (name, expected) in cases {
-            assert_eq!(split_package(name), expected, "{name}");
-        }
-    }
 }
