@@ -241,18 +241,16 @@ fn graph(closure: &Closure) -> Result<Graph, Box<dyn std::error::Error + Send + 
 /// Bounds that outlive whatever goes wrong in here. No core file is written either.
 #[cfg(unix)]
 fn bound_process() -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
+    use crate::bounds::{Resource, bound};
     let bounds = [
         (Resource::As, ADDRESS_SPACE_BYTES),
         (Resource::Cpu, PROCESSOR_SECONDS),
         (Resource::Core, 0),
         (Resource::Fsize, 0),
     ];
-    for (resource, most) in bounds {
-        let (current, maximum) = (Some(most), Some(most));
-        setrlimit(resource, Rlimit { current, maximum })?;
-    }
-    Ok(())
+    bounds
+        .into_iter()
+        .try_for_each(|(resource, most)| bound(resource, most))
 }
 
 /// Elsewhere the parent's bound on time and the engine's on memory must do.

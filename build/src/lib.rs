@@ -2,6 +2,7 @@
 //!
 //! The path of a pack is readable in `pipeline.rs`, top to bottom; one file a stage.
 
+pub mod bounds;
 pub mod built;
 pub mod bulk;
 pub mod bundle;

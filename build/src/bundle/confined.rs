@@ -10,8 +10,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use camino::{Utf8Path, Utf8PathBuf};
-use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
+
+use crate::bounds::{Resource, bound};
 
 /// The first argument of a process that becomes esbuild; the file of its rights and esbuild's own arguments follow.
 pub(super) const ARGUMENT: &str = "become-bundler";
@@ -67,14 +68,6 @@ fn become_bundler(rights: &Path, arguments: impl Iterator<Item = OsString>) -> R
     }
     let mut command = Command::new(&rights.binary);
     Err(command.args(arguments).env("GOMEMLIMIT", COLLECTED_FROM).exec().into())
-}
-
-fn bound(resource: Resource, most: u64) -> io::Result<()> {
-    let limit = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
-    };
-    Ok(setrlimit(resource, limit)?)
 }
 
 fn is_script(binary: &Utf8Path) -> io::Result<bool> {

@@ -11,12 +11,13 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::pipe::fcntl_setpipe_size;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Rlimit, getrlimit, setrlimit};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::finding::{Finding, FindingKind};
 use super::inspect::{inspect, text};
 use super::{Inspection, STACK_BYTES};
+use crate::bounds::{Resource, bound};
 use crate::fault::{Fault, reason};
 
 /// The only argument of a child that inspects.
@@ -209,15 +210,6 @@ pub fn answer_if_asked() -> Option<ExitCode> {
         Ok(Err(_)) => PANIC.into(),
         Ok(Ok(Err(_))) | Err(_) => FAULT.into(),
     })
-}
-
-/// Bounds what this process may take of a resource.
-fn bound(resource: Resource, most: u64) -> io::Result<()> {
-    let limit = Rlimit {
-        current: Some(most),
-        maximum: Some(most),
-    };
-    Ok(setrlimit(resource, limit)?)
 }
 
 /// Lets this process run for [`PROCESSOR_SECONDS`] from here on; then the system ends it.
