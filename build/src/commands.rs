@@ -7,7 +7,7 @@ use std::slice;
 
 use camino::{Utf8Path, Utf8PathBuf};
 use packferry_core::channel::{Pointer, check_name};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::built::{Built, is_release};
 use crate::bulk;
@@ -18,6 +18,7 @@ use crate::cli::{
 };
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
+use crate::finding::Finding;
 use crate::local_kv::LocalKv;
 use crate::pipeline;
 use crate::policy_file;
@@ -56,6 +57,16 @@ pub fn check(args: &CheckArgs) -> Result<bool, Fault> {
     }
 }
 
+/// Prints what a command did: a report for programs, or what was found and a line that sums it up.
+fn print_outcome(json: bool, report: impl FnOnce() -> Value, findings: &[Finding], summary: impl FnOnce() -> String) {
+    if json {
+        report::print_json(&report());
+    } else {
+        report::print_findings(findings);
+        report::print_line(&summary());
+    }
+}
+
 /// `packferry build`. True where every pack was in order.
 ///
 /// # Errors
@@ -70,12 +81,12 @@ pub fn build(args: &BuildArgs) -> Result<bool, Fault> {
         &Progress::new(args.json),
     )?;
     print_trouble(&cache);
-    if args.json {
-        report::print_json(&outcome.to_json());
-    } else {
-        report::print_findings(&outcome.findings);
-        report::print_line(&outcome.summary(&args.out));
-    }
+    print_outcome(
+        args.json,
+        || outcome.to_json(),
+        &outcome.findings,
+        || outcome.summary(&args.out),
+    );
     Ok(outcome.report.withheld.is_empty())
 }
 
@@ -89,12 +100,12 @@ pub fn stage(args: &StageArgs) -> Result<bool, Fault> {
     let progress = Progress::new(args.json);
     let outcome = stage::stage(&roots, args.config.as_deref(), &args.out, &cache, &progress)?;
     print_trouble(&cache);
-    if args.json {
-        report::print_json(&outcome.to_json());
-    } else {
-        report::print_findings(&outcome.findings);
-        report::print_line(&outcome.summary(&args.out));
-    }
+    print_outcome(
+        args.json,
+        || outcome.to_json(),
+        &outcome.findings,
+        || outcome.summary(&args.out),
+    );
     Ok(outcome.staged.is_some())
 }
 
@@ -109,12 +120,12 @@ pub fn verify_bundle(args: &VerifyBundleArgs) -> Result<bool, Fault> {
     };
     let progress = Progress::new(args.json);
     let verified = verify_bundle::verify(&args.dist, against.as_ref(), args.config.as_deref(), &progress)?;
-    if args.json {
-        report::print_json(&verified.to_json());
-    } else {
-        report::print_findings(&verified.findings);
-        report::print_line(&verified.summary(&args.dist));
-    }
+    print_outcome(
+        args.json,
+        || verified.to_json(),
+        &verified.findings,
+        || verified.summary(&args.dist),
+    );
     Ok(verified.is_sound())
 }
 

@@ -3,7 +3,7 @@
 use camino::Utf8PathBuf;
 use serde_json::{Value, json};
 
-use crate::diagnostics::{Diagnostic, Location};
+use crate::diagnostics::{Diagnostic, Location, Severity};
 use crate::excerpt::Position;
 
 /// The pack that something was found about.
@@ -37,6 +37,12 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it withholds the pack.
+    #[must_use]
+    pub fn is_error(&self) -> bool {
+        self.diagnostic.rule.severity == Severity::Error
+    }
+
     /// The finding as a row of `--json`: `span` counts bytes, lines and columns count from 1, columns in characters.
     #[must_use]
     pub fn to_json(&self) -> Value {

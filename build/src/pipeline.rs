@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::bundled::BundledPack;
 use crate::cache::Cache;
-use crate::diagnostics::{DUPLICATE_PACK, Diagnostic, Severity};
+use crate::diagnostics::{DUPLICATE_PACK, Diagnostic};
 use crate::discover::{Discovered, Roots, discover};
 use crate::fault::Fault;
 use crate::finding::{Finding, Subject};
@@ -359,10 +359,7 @@ fn finish(entries: Vec<PackEntry>, findings: Vec<Finding>, writer: ReleaseWriter
 /// The packs at fault, by name, each with the codes of its errors; a nameless one stands for itself.
 fn withheld(findings: &[Finding]) -> Vec<WithheldPack> {
     let mut codes: BTreeMap<(Option<&str>, &Utf8Path), BTreeSet<&str>> = BTreeMap::new();
-    for finding in findings
-        .iter()
-        .filter(|finding| finding.diagnostic.rule.severity == Severity::Error)
-    {
+    for finding in findings.iter().filter(|finding| finding.is_error()) {
         // Directories of one name are one pack in the report; without a name each directory is its own.
         let place = if finding.about.pack.is_some() {
             Utf8Path::new("")

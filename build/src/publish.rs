@@ -169,15 +169,8 @@ fn current_pointer(target: &mut dyn Target, channel: &str) -> Result<Option<Poin
     let Some(value) = target.get(&key)? else {
         return Ok(None);
     };
-    parse_envelope(&value, channel).map(Some)
-}
-
-/// Reads an envelope that a store holds for `channel`.
-///
-/// # Errors
-/// A [`Fault`] where it is none: its sequence is then unknown, and guessing could send the channel backwards.
-pub fn parse_envelope(value: &[u8], channel: &str) -> Result<Pointer, Fault> {
-    envelope_of(value, channel).map_err(|error| {
+    // Without its sequence, guessing could send the channel backwards.
+    let pointer = envelope_of(&value, channel).map_err(|error| {
         Fault::new(format!(
             "channel/{channel} holds something that is not its envelope: {error}"
         ))
@@ -186,7 +179,8 @@ pub fn parse_envelope(value: &[u8], channel: &str) -> Result<Pointer, Fault> {
              curl http://ADDRESS/api/channels/{channel} > {channel}.json, then npx wrangler kv key put channel/{channel} --path {channel}.json \
              --binding KV, with the options that name this KV. Only where nothing serves the channel, delete the key and publish again."
         ))
-    })
+    })?;
+    Ok(Some(pointer))
 }
 
 /// The pointer in an envelope of `channel`, as a store holds it or a file that was read from one.

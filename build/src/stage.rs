@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::bundled::{BundledPack, NpmOutcome};
 use crate::cache::Cache;
-use crate::diagnostics::{Diagnostic, NO_PACK, STAGED_CASE, Severity};
+use crate::diagnostics::{Diagnostic, NO_PACK, STAGED_CASE};
 use crate::discover::Roots;
 use crate::fault::{Fault, reason};
 use crate::finding::{Finding, Subject};
@@ -95,8 +95,7 @@ impl StageOutcome {
     }
 
     fn errors(&self) -> impl Iterator<Item = &Finding> {
-        let is_error = |finding: &&Finding| finding.diagnostic.rule.severity == Severity::Error;
-        self.findings.iter().filter(is_error)
+        self.findings.iter().filter(|finding| finding.is_error())
     }
 }
 
@@ -151,12 +150,7 @@ pub fn stage(
 /// that it was given, so one of them misspelt is no small thing.
 #[must_use]
 pub fn root_without_pack<T>(roots: &Roots, judged: &Judged<T>) -> Option<String> {
-    let severity = |finding: &Finding| finding.diagnostic.rule.severity;
-    if judged
-        .findings
-        .iter()
-        .any(|finding| severity(finding) == Severity::Error)
-    {
+    if judged.findings.iter().any(Finding::is_error) {
         return None;
     }
     let empty = judged

@@ -267,7 +267,7 @@ fn judge_tree(
     let judged = judge(&roots, config, LazyBundler::new(&Cache::none()), bar, |ready| {
         Share::of(&ready)
     })?;
-    let (errors, others): (Vec<Finding>, Vec<Finding>) = judged.findings.into_iter().partition(is_error);
+    let (errors, others): (Vec<Finding>, Vec<Finding>) = judged.findings.into_iter().partition(Finding::is_error);
     verified.findings = errors;
     if verified.is_sound() {
         verified.manifest = check_documents(tree, list, judged.packs, &mut verified.findings)?;
@@ -277,10 +277,6 @@ fn judge_tree(
         verified.findings.extend(others.into_iter().filter(is_skip));
     }
     Ok(())
-}
-
-fn is_error(finding: &Finding) -> bool {
-    finding.diagnostic.rule.severity == Severity::Error
 }
 
 /// Whether a module is skipped for another reason than that it was skipped when it was staged.
@@ -431,7 +427,7 @@ fn compare(
         let fault = Fault::new(format!("{path} holds no pack that {tree} could be held against"));
         return Err(fault.hint("Name the roots that were staged."));
     }
-    let mut findings: Vec<Finding> = judged.findings.into_iter().filter(is_error).collect();
+    let mut findings: Vec<Finding> = judged.findings.into_iter().filter(Finding::is_error).collect();
     let staged = files_by_pack(list);
     for share in judged.packs {
         let name = &share.entry.name;

@@ -35,7 +35,8 @@ pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
     let cache = commands::cache(args.cache, Access::Full);
     commands::print_trouble(&cache);
     let mut seen = snapshot(&args.roots, &args.out)?;
-    let mut served = publish_if_good(args, &cache, &mut kv, BTreeMap::new())?;
+    let mut served = Served::new();
+    publish_if_good(args, &cache, &mut kv, &mut served)?;
     loop {
         while snapshot(&args.roots, &args.out)? == seen {
             std::thread::sleep(INTERVAL);
@@ -43,13 +44,10 @@ pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
         // A save is often several writes; take them together.
         std::thread::sleep(INTERVAL / 3);
         seen = snapshot(&args.roots, &args.out)?;
-        match publish_if_good(args, &cache, &mut kv, served.clone()) {
-            Ok(now) => served = now,
-            // A folder that is gone for a moment, as when a branch is switched, is as good as a broken save.
-            Err(fault) => {
-                report::print_fault(&fault);
-                report::print_line(WAITING);
-            }
+        // A folder that is gone for a moment, as when a branch is switched, is as good as a broken save.
+        if let Err(fault) = publish_if_good(args, &cache, &mut kv, &mut served) {
+            report::print_fault(&fault);
+            report::print_line(WAITING);
         }
     }
 }
@@ -57,7 +55,8 @@ pub fn watch(args: &WatchArgs) -> Result<(), Fault> {
 /// Specifier to graph digest.
 type Served = BTreeMap<String, String>;
 
-fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: Served) -> Result<Served, Fault> {
+/// Publishes what is there, unless it is broken; `served` is what answers.
+fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: &mut Served) -> Result<(), Fault> {
     let progress = Progress::new(true);
     let outcome = pipeline::build(
         &commands::roots(&args.roots)?,
@@ -69,12 +68,12 @@ fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: Se
     report::print_findings(&outcome.findings);
     if !outcome.report.withheld.is_empty() {
         report::print_line(WAITING);
-        return Ok(served);
+        return Ok(());
     }
     if outcome.packs == 0 && !served.is_empty() {
         report::print_line("No pack is left there.");
         report::print_line(WAITING);
-        return Ok(served);
+        return Ok(());
     }
     let release = Release::read(&args.out)?;
     publish(&release, &args.channel, kv, &progress)?;
@@ -88,7 +87,8 @@ fn publish_if_good(args: &WatchArgs, cache: &Cache, kv: &mut LocalKv, served: Se
     for specifier in served.keys().filter(|specifier| !now.contains_key(*specifier)) {
         report::print_line(&format!("{specifier}  gone"));
     }
-    Ok(now)
+    *served = now;
+    Ok(())
 }
 
 fn digests(packs: &[PackEntry]) -> Served {
